@@ -32,14 +32,14 @@ def pulsar_housekeeping() -> None:
     @task(execution_timeout=QUICK)
     def root() -> str:
         """Folder of the snapshots."""
-        from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration import home
 
         return home.snapshots_uri()
 
     @task(execution_timeout=LOOKING)
     def ledger() -> str:
         """Fails where the ledger is not what was written, and names the row; else says where its chain ends."""
-        from pulsar_steward.orchestration import housekeeping  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration import housekeeping
 
         return housekeeping.compare_ledger()
 

@@ -30,8 +30,8 @@ def pulsar_notify() -> None:
     @task(execution_timeout=TELLING)
     def notify() -> str:
         """Queues and sends messages; skipped where no policy names a recipient."""
-        from pulsar_steward.orchestration import notifying  # noqa: PLC0415 - keeps parsing this file light
-        from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration import notifying
+        from pulsar_steward.orchestration.run_states import RunStates
 
         done = notifying.notify(RunStates(get_current_context()["ti"]))
         if done is None:

@@ -37,7 +37,7 @@ def pulsar_observe() -> None:
     @task(execution_timeout=QUICK)
     def prepare(params: dict[str, Any] | None = None) -> dict[str, str]:
         """Names the snapshot."""
-        from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration import observing
 
         return observing.prepare((params or {})["cluster"])
 
@@ -59,8 +59,8 @@ def pulsar_observe() -> None:
     @task(outlets=[PLAN], execution_timeout=LOOKING)
     def plan(snapshot: dict[str, str]) -> Any:
         """Plans the snapshot; skipped where nobody has to be asked."""
-        from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
-        from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration import observing
+        from pulsar_steward.orchestration.run_states import RunStates
 
         context = get_current_context()
         run, runs = f"pulsar_observe/{context['run_id']}", RunStates(context["ti"])

@@ -37,14 +37,14 @@ def pulsar_remediate() -> None:
     @task(execution_timeout=LOOKING)
     def choose(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
         """Names the batches to ask about; none in a dry run, which prints the calls instead."""
-        from pulsar_steward.orchestration import remediating  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration import remediating
 
         given = params or {}
         events = get_current_context().get("triggering_asset_events") or {}
         published = [event.extra for event in events.get(PLAN, [])] if events else []
         wanted = remediating.wanted_by(given, published)
         if given.get("dry_run"):
-            print(remediating.dry_run(wanted, run_of_dag()))  # noqa: T201 - the log is where a dry run is read
+            print(remediating.dry_run(wanted, run_of_dag()))
             return []
         return remediating.choose(wanted, run_of_dag())
 

@@ -31,12 +31,12 @@ def pulsar_rollback() -> None:
     @task(execution_timeout=LOOKING)
     def choose(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
         """Records the plan of the way back and names its batch; a dry run prints the calls instead."""
-        from pulsar_steward.orchestration import rolling_back  # noqa: PLC0415 - keeps parsing this file light
+        from pulsar_steward.orchestration import rolling_back
 
         given = params or {}
         wanted = rolling_back.wanted_by(given)
         if given.get("dry_run"):
-            print(rolling_back.dry_run(wanted, run_of_dag()))  # noqa: T201 - the log is where a dry run is read
+            print(rolling_back.dry_run(wanted, run_of_dag()))
             return []
         return rolling_back.choose(wanted, run_of_dag())
 

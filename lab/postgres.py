@@ -107,7 +107,9 @@ def restartable_postgres(folder: Path) -> Iterator[tuple[Postgres, PostgresProce
         data, secret, log = Path(home, "data"), Path(home, "password"), Path(home, "log")
         secret.write_text(server.password, encoding="utf-8")
         log.touch()
-        _give_away(Path(home), secret, log)
+        if os.geteuid() == 0:
+            for path in (Path(home), secret, log):
+                shutil.chown(path, "nobody", "nogroup")
         options = ["-U", USER, "-A", "scram-sha-256", "--pwfile", str(secret)]
         process.run([*_as_user(), str(folder / "initdb"), "--no-sync", "-D", str(data), *options], log, START_S)
         listening = ["-h", "127.0.0.1", "-p", str(server.port), "-k", "", "-c", "max_connections=200"]
@@ -129,12 +131,6 @@ def _as_user() -> list[str]:
     """PostgreSQL refuses to be run by root; a change of user unties a process, so it is tied anew."""
     other = ["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig", "QUIT"]
     return ["setpriv", *other] if os.geteuid() == 0 else []
-
-
-def _give_away(*paths: Path) -> None:
-    if os.geteuid() == 0:
-        for path in paths:
-            shutil.chown(path, "nobody", "nogroup")
 
 
 def create_database(folder: Path, server: Postgres, name: str) -> None:

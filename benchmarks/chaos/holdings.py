@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import connected
 from lab.faults.real.operator import operator_of
-from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import connected
 from lab.faults.real.operator import operator_of
-from lab.faults.real.traffic import publish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

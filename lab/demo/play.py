@@ -118,7 +118,8 @@ def _healed(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: 
     stages.say(f"  the run ended in {state}; the answer was: {decision}")
     if answer == "ask":
         stages.say("Look around in Airflow as long as you like; pulsar_rollback takes back what was done. Ctrl-C ends.")
-        _until_interrupted()
+        while True:
+            time.sleep(3600)
     if decision == "approved":
         return state == "success" and scenario.healed(before, now)
     changed = differences(owned, target.owned_bundles(), besides=EVENTS_NAMESPACE)
@@ -176,8 +177,3 @@ def _decision(airflow: Airflow, run: str) -> str:
     states = airflow.api.states("pulsar_remediate", run)
     applied = [state for task, state in states.items() if task.startswith("batch.apply")]
     return "approved" if "success" in applied or "failed" in applied else "rejected"
-
-
-def _until_interrupted() -> None:
-    while True:
-        time.sleep(3600)

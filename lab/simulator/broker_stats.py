@@ -42,13 +42,10 @@ def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
     domains: dict[str, list[str]] = {"persistent": []}
     for topic in held:
         if not topic.spec.just_made:
-            domains.setdefault(topic.spec.domain, []).append(f'"{topic.name}":{_text(topic.spec, just_now)}')
+            text = _topic_text(topic.spec, stats.new_since(topic.spec, just_now))
+            domains.setdefault(topic.spec.domain, []).append(f'"{topic.name}":{text}')
     texts = ",".join(f'"{domain}":{{{",".join(topics)}}}' for domain, topics in domains.items())
     return f'"{bundle}":{{{texts}}}'
-
-
-def _text(spec: TopicSpec, just_now: str) -> str:
-    return _topic_text(spec, stats.new_since(spec, just_now))
 
 
 @lru_cache(maxsize=4096)

@@ -66,3 +66,12 @@ def convert(value: Any, kind: Any) -> Any:
     """
     # Not `kind`: of a generic type only this object is learned, not one that equals it.
     return msgspec.convert(value, decoder(kind).type)
+
+
+def convert_rows(rows: list[dict[str, Any]], kind: type[T]) -> list[T]:
+    """Converts rows to a type.
+
+    Raises:
+        msgspec.ValidationError: If one does not match the type.
+    """
+    return convert(rows, list[kind])  # type: ignore[valid-type]  # a type only known here

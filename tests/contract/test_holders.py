@@ -10,9 +10,9 @@ import pulsar
 import pytest
 
 from lab.cluster import Lab
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import connected
 from lab.faults.real.operator import operator_of
-from lab.faults.real.traffic import publish
 from lab.model import VERSIONS
 from lab.simulator import ReplicatorSpec, Simulator, SubscriptionSpec, TopicSpec
 from lab.waiting import wait_until

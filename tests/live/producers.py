@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pulsar
 
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import connected
 from lab.faults.real.operator import EXCEPTION, HOLD, SIZE
-from lab.faults.real.traffic import publish
 from tests.live.hands import move_of, put_on
 
 if TYPE_CHECKING:

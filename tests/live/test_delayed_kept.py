@@ -12,10 +12,10 @@ import pytest
 
 from lab.errors import NotReachedError
 from lab.faults.clients.languages import clients
+from lab.faults.clients.publishing import publish
 from lab.faults.clients.work import Sending
 from lab.faults.real.ages import PRECISE
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome

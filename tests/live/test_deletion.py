@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from benchmarks.observing import observe
+from lab.faults.clients.publishing import publish
 from lab.faults.real.operator import operator_of
-from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome

@@ -11,10 +11,10 @@ import pulsar
 import pytest
 
 from lab.errors import AdminCallError
+from lab.faults.clients.publishing import publish, receive
 from lab.faults.real.delayed import IN_MEMORY, delay
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import EVICTION, EXCEPTION, HOLD, SIZE, Operator
-from lab.faults.real.traffic import publish, receive
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.faults.clients.publishing import steady
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.quotas import UNCHECKED
-from lab.faults.real.traffic import steady
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from tests.live.hands import Hands, move_of

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from benchmarks.observing import settings_of
+from lab.faults.clients.publishing import publish, receive
 from lab.faults.real.ages import PRECISE
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.operator import AGE, HOLD, SIZE
-from lab.faults.real.traffic import publish, receive
 from lab.waiting import wait_until
 from pulsar_steward.facts.backlogs import backlog_of, evicted
 from pulsar_steward.ledger.rows import Outcome

@@ -14,9 +14,9 @@ import pytest
 
 from lab import placement
 from lab.errors import AdminCallError
+from lab.faults.clients.publishing import publish
 from lab.faults.real.bundles import crowd, place_evenly
 from lab.faults.real.operator import AGE, HOLD, SIZE, shown_topics
-from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome

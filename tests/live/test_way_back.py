@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import Ground, connected
 from lab.faults.real.operator import operator_of
-from lab.faults.real.traffic import publish
 from pulsar_steward.ledger.rows import Outcome
 from tests.live.care import ENDED_WITHIN_S
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.operator import EVICTION, SIZE, operator_of
-from lab.faults.real.traffic import publish
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName

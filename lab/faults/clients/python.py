@@ -13,7 +13,7 @@ import pulsar
 
 from lab.errors import NotReachedError
 from lab.faults.clients.handling import Handler, subscribed
-from lab.faults.clients.publishing import publish
+from lab.faults.clients.publishing import heedless, publish
 from lab.faults.clients.work import Crowd, Flowing, Sending, Taking, Transacting, Work
 
 TURN_S = 0.1
@@ -104,7 +104,7 @@ class PythonClients:
             due = int((time.monotonic() - began) * work.rate)
             for number in range(sent, due):
                 with contextlib.suppress(Exception):  # cut off by a quota it goes on trying: that is the fault
-                    producer.send_async(content, _heedless, partition_key=f"key-{number % KEYS}")
+                    producer.send_async(content, heedless, partition_key=f"key-{number % KEYS}")
             sent = due
 
     def _take(self, consumer: pulsar.Consumer, work: Taking) -> None:
@@ -120,7 +120,3 @@ class PythonClients:
                     Handler(subscribed(client, work), work, self._over, time.monotonic() + work.lives_s).run()
                 finally:
                     client.close()
-
-
-def _heedless(_result: Any, _message_id: Any) -> None:
-    """A producer that is cut off by its quota goes on trying: that is the fault."""

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.bookie import ADMIN_API, set_read_only
-from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.ground import Ground, fault_on_ground
 from lab.waiting import wait_until
@@ -64,13 +63,11 @@ def about_delayed(
     about: str,
     arrange: Callable[[Ground], Change | None],
     *checks: str,
-    client: Language = "python",
-    batched: bool | None = None,
     **label: Any,
 ) -> RealFault:
     """A fault about delayed messages, which no client batches; checks that look at brokers are of any subject."""
     expected = tuple(Expected(check, "" if check in OF_BROKERS else rf"public/{name}\b") for check in checks)
-    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
+    return fault_on_ground(name, about, arrange, expected=expected, **label)
 
 
 FILLED = {"delayed-index-memory": "the buckets that are being filled take their share of a small lab's memory"}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from lab import placement
-from lab.cluster import Lab
 from lab.coordinators import move
 from lab.faults.fault import Change
 from lab.faults.real.ground import Ground
@@ -34,16 +33,12 @@ def _restless(moves: Callable[[int], bool]) -> Arrange:
 def _move(here: Ground, topic: str, observed: int) -> None:
     """Moves the bundle to the first or the second broker in turn, neither of which it is on."""
     brokers = [broker.broker_id for broker in here.lab.brokers]
-    owner = _owner(here.lab, topic, here.namespace)
+    owner = placement.owners([topic], here.namespace, here.lab.owned_bundles()).get(topic)
     target = next(broker for broker in (*brokers[observed % 2 :], *brokers) if broker != owner)
     bundle = str(placement.bundle_of(topic, here.admin.bundles(here.namespace)))
     what = f"{topic} is on {target}"
     move(here.admin, here.namespace, {bundle: topic}, {bundle: target}, here.lab.owned_bundles, what)
     wait_until(lambda: topic in recently_shown(here.lab), f"{target} shows {topic}", MOVED_WITHIN_S, 0.5)
-
-
-def _owner(lab: Lab, topic: str, namespace: str) -> str | None:
-    return placement.owners([topic], namespace, lab.owned_bundles()).get(topic)
 
 
 FAULTS = (

@@ -57,10 +57,6 @@ def _until(here: Ground, shows: Callable[[dict[str, Any]], bool], what: str) -> 
     wait_until(reached, what, REPLICATED_WITHIN_S, 0.5, instead=lambda: _replication(here))
 
 
-def _holds(_here: Ground, _west: Lab) -> Change:
-    return lambda _observed: None
-
-
 def _cut(here: Ground, west: Lab) -> Change:
     def change(observed: int) -> None:
         if observed == CUT_BEFORE:
@@ -116,7 +112,7 @@ FAULTS = (
     _fault(
         "replication-holds",
         f"Healthy: three topics are replicated to another cluster as they are published to. {SOONER}",
-        _holds,
+        lambda _here, _west: lambda _observed: None,
         twin_of=("replication-cut",),
     ),
     _fault(

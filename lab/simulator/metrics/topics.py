@@ -95,12 +95,12 @@ def _of_buckets(topics: list[Shown]) -> Iterator[str]:
     """Yields the bucket tracker's series, of subscriptions with a delayed message, as others have no tracker."""
     yield family(BUCKETS, "gauge")
     for topic in topics:
-        told = [(each.name, each.delayed_buckets + 1) for each in topic.spec.subscriptions if _has_tracker(each)]
+        told = [
+            (each.name, each.delayed_buckets + 1)
+            for each in topic.spec.subscriptions
+            if each.delayed or each.delayed_buckets
+        ]
         if told:
             yield f"{BUCKETS}{{{topic.labels}}} {sum(buckets for _, buckets in told)}\n"
         for name, buckets in told:
             yield f'{BUCKETS}{{{topic.labels},subscription="{name}"}} {buckets}\n'
-
-
-def _has_tracker(subscription: SubscriptionSpec) -> bool:
-    return bool(subscription.delayed or subscription.delayed_buckets)

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import LedgerError, SnapshotError
-from pulsar_steward.ledger.halts import known_clusters
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
@@ -28,7 +28,7 @@ def known_names(engine: Engine) -> frozenset[str]:
     """
     known = {os.environ[CLUSTER]} if os.environ.get(CLUSTER) else set()
     with suppress(LedgerError):
-        known |= known_clusters(engine)
+        known |= LedgerReader(engine).clusters()
     with suppress(SnapshotError):
         known |= set(SnapshotShelf(snapshots_uri()).clusters())
     return frozenset(known)

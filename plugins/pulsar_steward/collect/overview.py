@@ -97,7 +97,9 @@ def look_over(reader: Reader) -> Overview:
         load_manager=configuration.get("loadManagerClassName", ""),
         brokers=brokers,
         leader=asked.told("leader", reader.leader, None),
-        coordinators=asked.told("transaction coordinators", lambda: _coordinators(reader, configuration), 0),
+        coordinators=asked.told("transaction coordinators", lambda: reader.partitions(TC_TOPIC), 0)
+        if configuration.get("transactionCoordinatorEnabled") == "true"
+        else 0,
         bookies=_bookies(reader),
         policies=asked.told(
             "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), ()
@@ -128,12 +130,6 @@ def _version(reader: Reader) -> str:
     if not VERSION.fullmatch(version):
         raise ValueError(f"{version[:20]!r} is no version")
     return version
-
-
-def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
-    if configuration.get("transactionCoordinatorEnabled") != "true":
-        return 0
-    return reader.partitions(TC_TOPIC)
 
 
 def _bookies(reader: Reader) -> int | None:
@@ -208,16 +204,13 @@ def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[obj
             raise  # it is still listed, so it was not deleted
         return None
     policies = _policies(document, namespace)
-    if not _is_served(policies, namespace, placement.pulsar_cluster):
+    # Without a name of a cluster it is this one's, and Pulsar's own always are.
+    here = placement.pulsar_cluster in policies.clusters or not policies.clusters
+    if not here and not namespace.startswith("pulsar/"):
         return None
     boundaries = policies.bundles.boundaries
     allowed = allowed_brokers(placement.policies, namespace, placement.brokers)
     return namespace, len(boundaries) - 1, boundaries, document.decode(), allowed
-
-
-def _is_served(policies: _Policies, namespace: str, pulsar_cluster: str) -> bool:
-    """True if this cluster serves the namespace: by its policies, or if they name none; always for Pulsar's own."""
-    return not policies.clusters or pulsar_cluster in policies.clusters or namespace.startswith("pulsar/")
 
 
 def _policies(document: bytes, namespace: str) -> _Policies:

@@ -210,19 +210,16 @@ def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
         pc.fill_null(rows["blocked_on_unacked"], False), pc.fill_null(pc.greater(rows["consumers_blocked"], 0), False)
     )
     first = pc.multiply(pc.cast(blocked, pa.float64()), _BLOCKED_FIRST)
+    many = pc.greater_equal(rows["backlog_entries"], MANY_TO_COMPACT)
+    behind = pc.and_(pc.equal(rows["subscription"], COMPACTION), many)
     return {
         "ack_holes": rows["ack_holes"],
         "unacked": pc.add(pc.cast(rows["unacked_messages"], pa.float64(), safe=False), first),
         "backlog": rows["backlog_entries"],
         "redelivery": rows["redeliver_rate"],
         UNATTENDED: pc.if_else(pc.equal(rows["consumers"], 0), rows["backlog_entries"], None),
-        COMPACTED: pc.if_else(_is_behind(rows), rows["backlog_entries"], None),
+        COMPACTED: pc.if_else(behind, rows["backlog_entries"], None),
     }
-
-
-def _is_behind(rows: pa.RecordBatch) -> pa.Array:
-    compaction = pc.equal(rows["subscription"], COMPACTION)
-    return pc.and_(compaction, pc.greater_equal(rows["backlog_entries"], MANY_TO_COMPACT))
 
 
 def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:

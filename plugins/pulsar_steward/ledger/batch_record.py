@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import Select, and_, exists, or_, select, union
 
-from pulsar_steward.decoding import decode
 from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.rows import (
     NOES,
@@ -274,7 +273,7 @@ def batch_records(connection: Connection, plans: Plans) -> dict[BatchKey, BatchR
     used, called = (frozenset(connection.execute(each.distinct()).scalars()) for each in (uses, calls))
     found = {}
     for key, record in headers(connection, plans).items():
-        given = tuple(from_row(row, RecordedAnswer, step_ids=decode(row["step_ids"])) for row in answers[key])
+        given = tuple(from_row(row, RecordedAnswer) for row in answers[key])
         ids = {each.answer_id for each in given}
         found[key] = msgspec.structs.replace(
             record,
@@ -282,8 +281,8 @@ def batch_records(connection: Connection, plans: Plans) -> dict[BatchKey, BatchR
             answers=given,
             used=used & ids,
             called=called & ids,
-            outcomes=tuple(from_row(row, StepOutcome, proof=decode(row["proof"])) for row in outcomes[key]),
-            proofs=tuple(from_row(row, Proof, shown=decode(row["shown"])) for row in proofs[key]),
+            outcomes=tuple(from_row(row, StepOutcome) for row in outcomes[key]),
+            proofs=tuple(from_row(row, Proof) for row in proofs[key]),
         )
     return found
 

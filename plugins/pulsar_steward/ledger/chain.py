@@ -155,6 +155,24 @@ class Appending:
         self.connection.execute(update(HEAD).where(HEAD.c.name == HEAD_NAME).values(sequence=sequence, hash=link))
 
 
+class ChainWriter:
+    """Adds to a ledger; every addition is committed before its method returns.
+
+    Attributes:
+        head: The chain's end after this writer's last addition.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.head = Head(0, GENESIS)
+
+    @contextmanager
+    def _appending(self) -> Iterator[Appending]:
+        with appending(self._engine) as chain:
+            yield chain
+        self.head = chain.head
+
+
 @contextmanager
 def appending(engine: Engine) -> Iterator[Appending]:
     """Opens a transaction that adds to the ledger; it excludes other writers, and is committed at the end.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from sqlalchemy import and_, or_, select
 
-from pulsar_steward.decoding import decode
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.tables import CLUSTER_NAMES
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
@@ -107,7 +106,7 @@ def known_cluster(connection: Connection, cluster: NamedCluster) -> KnownCluster
 def cluster_names(connection: Connection) -> Sequence[ClusterName]:
     """All names, oldest row first."""
     rows = connection.execute(select(CLUSTER_NAMES).order_by(CLUSTER_NAMES.c.name_id)).mappings()
-    return [from_row(row, ClusterName, brokers=decode(row["brokers"])) for row in rows]
+    return [from_row(row, ClusterName) for row in rows]
 
 
 def shared_names(connection: Connection) -> list[tuple[str, ...]]:

@@ -103,16 +103,6 @@ def clusters_in(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(named).scalars())
 
 
-def known_clusters(engine: Engine) -> frozenset[str]:
-    """Clusters that the ledger knows; see `clusters_in`.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
-    with transaction(engine) as connection:
-        return clusters_in(connection)
-
-
 def say(engine: Engine, halt: Halt) -> None:
     """Records that a cluster is halted, or that changes may resume.
 

@@ -5,34 +5,23 @@ Only `orchestration` may import this; import-linter enforces it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
+from pulsar_steward.ledger.chain import Appending, ChainWriter
 from pulsar_steward.ledger.messages import OVER, DeliveryState, Try, known_keys, tries_of
 from pulsar_steward.ledger.tables import DELIVERIES, MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
-
-    from sqlalchemy import Engine
 
     from pulsar_steward.ledger.messages import Queued
 
 
-class Outbox:
-    """Adds messages and tries; every method commits before it returns, and raises `LedgerError` if it cannot.
-
-    Attributes:
-        head: The chain's end after the last addition.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.head = Head(0, GENESIS)
+class Outbox(ChainWriter):
+    """Adds messages and tries; every method commits before it returns, and raises `LedgerError` if it cannot."""
 
     def queue(self, messages: Sequence[Queued]) -> int:
         """Adds messages, without notices that their recipient has already; returns the number of added messages."""
@@ -85,9 +74,3 @@ class Outbox:
     def _add(chain: Appending, message_id: str, result: Try) -> None:
         row = {**msgspec.structs.asdict(result), "state": result.state.value, "message_id": message_id}
         chain.add(DELIVERIES, row)
-
-    @contextmanager
-    def _appending(self) -> Iterator[Appending]:
-        with appending(self._engine) as chain:
-            yield chain
-        self.head = chain.head

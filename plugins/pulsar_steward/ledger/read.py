@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from sqlalchemy import func, select
 
-from pulsar_steward.decoding import decode
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import BatchRecord, batch_records
 from pulsar_steward.ledger.cluster_names import known_cluster
-from pulsar_steward.ledger.halts import halt_of, known_clusters
+from pulsar_steward.ledger.halts import clusters_in, halt_of
 from pulsar_steward.ledger.past import PastReader
 from pulsar_steward.ledger.policies import recorded_policy
 from pulsar_steward.ledger.questions import QuestionReader
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Engine, RowMapping, Select
+    from sqlalchemy import Engine, RowMapping, Select, Table
 
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.cluster_names import KnownCluster
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.recorded import RecordedPolicy
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class LedgerReader:
@@ -148,10 +149,7 @@ class LedgerReader:
 
     def answers(self, plan_id: str, batch_id: str) -> tuple[RecordedAnswer, ...]:
         """Answers to a batch, oldest first."""
-        table = tables.ANSWERS
-        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        rows = self._all(query.order_by(table.c.answer_id))
-        return tuple(from_row(row, RecordedAnswer, step_ids=decode(row["step_ids"])) for row in rows)
+        return self._of(tables.ANSWERS, RecordedAnswer, plan_id=plan_id, batch_id=batch_id)
 
     def batches(self, plan: Plan) -> dict[str, BatchRecord]:
         """Batches of a recorded plan with all of their rows, by id.
@@ -179,37 +177,23 @@ class LedgerReader:
 
     def intents(self, plan_id: str, batch_id: str) -> tuple[Intent, ...]:
         """Intents of a batch (calls about to be made), oldest first."""
-        table = tables.INTENTS
-        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        rows = self._all(query.order_by(table.c.intent_id))
-        return tuple(from_row(row, Intent, change=decode(row["change"]), before=decode(row["before"])) for row in rows)
+        return self._of(tables.INTENTS, Intent, plan_id=plan_id, batch_id=batch_id)
 
     def outcomes(self, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
         """Outcomes of a batch's steps, oldest first."""
-        table = tables.OUTCOMES
-        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        rows = self._all(query.order_by(table.c.outcome_id))
-        return tuple(from_row(row, StepOutcome, proof=decode(row["proof"])) for row in rows)
+        return self._of(tables.OUTCOMES, StepOutcome, plan_id=plan_id, batch_id=batch_id)
 
     def proofs(self, plan_id: str) -> tuple[Proof, ...]:
         """Proofs of a plan's batches (the state of the brokers afterwards), oldest first."""
-        table = tables.PROOFS
-        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.proof_id)
-        return tuple(from_row(row, Proof, shown=decode(row["shown"])) for row in self._all(query))
+        return self._of(tables.PROOFS, Proof, plan_id=plan_id)
 
     def dry_runs(self, plan_id: str) -> tuple[DryRun, ...]:
         """Dry runs of a plan, oldest first."""
-        table = tables.DRY_RUNS
-        query = select(table.c.plan_id, table.c.run, table.c.at, table.c.text).where(table.c.plan_id == plan_id)
-        return tuple(from_row(row, DryRun) for row in self._all(query.order_by(table.c.dry_run_id)))
+        return self._of(tables.DRY_RUNS, DryRun, plan_id=plan_id)
 
     def requests(self, plan_id: str, batch_id: str, run: str) -> tuple[Request, ...]:
         """A run's approval requests for a batch, oldest first."""
-        table = tables.REQUESTS
-        mine = (table.c.plan_id == plan_id, table.c.batch_id == batch_id, table.c.run == run)
-        return tuple(
-            from_row(row, Request) for row in self._all(select(table).where(*mine).order_by(table.c.request_id))
-        )
+        return self._of(tables.REQUESTS, Request, plan_id=plan_id, batch_id=batch_id, run=run)
 
     def policy(self, digest: str) -> RecordedPolicy:
         """A policy that was in force for a plan or a request; see `pulsar_steward.ledger.policies.recorded_policy`."""
@@ -254,7 +238,8 @@ class LedgerReader:
 
     def clusters(self) -> frozenset[str]:
         """Clusters with a plan or a lease, without those that are only named in a halt."""
-        return known_clusters(self._engine)
+        with transaction(self._engine) as connection:
+            return clusters_in(connection)
 
     def known(self, cluster: NamedCluster) -> KnownCluster:
         """A cluster with every name that leads to it."""
@@ -284,6 +269,11 @@ class LedgerReader:
         with transaction(self._engine) as connection:
             held = leases_of(connection, known_cluster(connection, cluster))
         return max(held, key=lambda lease: lease.expires_at, default=None)
+
+    def _of(self, table: Table, kind: type[T], **values: str) -> tuple[T, ...]:
+        """Rows with these values, oldest first."""
+        mine = select(table).where(*(table.c[name] == value for name, value in values.items()))
+        return tuple(from_row(row, kind) for row in self._all(mine.order_by(*table.primary_key.columns)))
 
     def _all(self, query: Select[Any]) -> Sequence[RowMapping]:
         with transaction(self._engine) as connection:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from pulsar_steward.decoding import convert
+from pulsar_steward.decoding import convert, decode
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.people import Person
 from pulsar_steward.model.step import Change
@@ -22,14 +22,19 @@ BatchKey = tuple[str, str]
 """Ids of a batch's plan and of the batch."""
 
 
-def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
-    """Converts a database row to one of the types below; `decoded` replaces columns that need decoding.
+_DOCUMENTS = frozenset({"step_ids", "change", "before", "proof", "shown", "brokers"})
+"""Columns that hold JSON, which becomes a field's value."""
+
+
+def from_row(row: Mapping[Any, Any], kind: type[T], **more: Any) -> T:
+    """Converts a database row to one of the types below; `more` are fields that no column holds.
 
     Raises:
         msgspec.ValidationError: If the row does not match the type.
     """
     # SQLAlchemy's column names are a subclass of str, which msgspec does not accept as keys.
-    return convert({**{str(name): value for name, value in row.items()}, **decoded}, kind)
+    fields = {str(name): decode(value) if name in _DOCUMENTS else value for name, value in row.items()}
+    return convert({**fields, **more}, kind)
 
 
 class Decision(StrEnum):

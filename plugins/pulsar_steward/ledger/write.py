@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from sqlalchemy import insert, select, update
 from pulsar_steward.errors import LeaseLost, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import batch_records
-from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
+from pulsar_steward.ledger.chain import Appending, ChainWriter
 from pulsar_steward.ledger.cluster_names import add_name, known_cluster
 from pulsar_steward.ledger.policies import add_policy
 from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
@@ -25,9 +24,9 @@ from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
     from pulsar_steward.policy.schema import Policy
@@ -51,16 +50,8 @@ class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
     clients: int
 
 
-class LedgerWriter:
-    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` if it cannot.
-
-    Attributes:
-        head: The chain's end after this writer's last addition.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.head = Head(0, GENESIS)
+class LedgerWriter(ChainWriter):
+    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` if it cannot."""
 
     def record_plan(
         self,
@@ -278,12 +269,6 @@ class LedgerWriter:
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
             connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
-
-    @contextmanager
-    def _appending(self) -> Iterator[Appending]:
-        with appending(self._engine) as chain:
-            yield chain
-        self.head = chain.head
 
 
 def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: bool) -> None:

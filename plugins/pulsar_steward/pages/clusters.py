@@ -12,7 +12,7 @@ import msgspec
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.errors import LedgerError, SnapshotError
-from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
+from pulsar_steward.ledger.counts import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
@@ -32,7 +32,7 @@ from pulsar_steward.pages.sources import NotKnown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pulsar_steward.ledger.cluster_states import ClusterStates
+    from pulsar_steward.ledger.counts import ClusterStates
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
     from pulsar_steward.snapshots.read import Snapshot

@@ -10,6 +10,7 @@ import ssl
 import time
 import traceback
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,11 @@ class Response(msgspec.Struct, frozen=True):
     body: Body
     phrase: str
     date: str | None
+
+    @property
+    def succeeded(self) -> bool:
+        """True if the status is 2xx."""
+        return _succeeded(self.status)
 
     @property
     def reason(self) -> str:
@@ -254,8 +260,7 @@ class Exchange(Closing):
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
         """Body of a response, decompressed and masked."""
         pieces = self._unpacked(response)
-        fine = 200 <= response.status_code < 300  # noqa: PLR2004 - HTTP's own boundaries
-        return self._mask.document(pieces) if fine else self._mask.failure(pieces)
+        return self._mask.document(pieces) if _succeeded(response.status_code) else self._mask.failure(pieces)
 
     def _unpacked(self, response: requests.Response) -> Iterator[bytes]:
         """Decompressed body, piece by piece as it arrives.
@@ -308,3 +313,7 @@ def _check_file(key: str, load: Callable[[ssl.SSLContext], object], file: str) -
     raise ConfigurationError(
         f"`{key}` {file} cannot be used: {failure}: it has to be a file of PEM, a key without password"
     )
+
+
+def _succeeded(status: int) -> bool:
+    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES

@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pulsar_steward.decoding import decode
-from pulsar_steward.errors import AdminError, ConfigurationError, IssuerUnavailable, NoAccessToken
+from pulsar_steward.errors import (
+    AdminError,
+    ConfigurationError,
+    IssuerUnavailable,
+    NoAccessToken,
+    ServerError,
+    TooManyRequests,
+    error_for_status,
+)
 from pulsar_steward.pulsar.addresses import DEFAULT_PORTS, base_of, is_url
 from pulsar_steward.pulsar.credentials import PluginHeaders, TokenFile, Tokens, Unchanging, basic
 from pulsar_steward.pulsar.exchange import Exchange
@@ -46,8 +54,6 @@ _AHEAD = 0.2
 _AHEAD_AT_MOST_SECONDS = 60
 _RETRY_SECONDS = 5.0
 """Pause after a failed request for the next token, while the present token is valid."""
-
-_TOO_MANY_REQUESTS = 429
 
 
 class _Discovered(msgspec.Struct):
@@ -158,8 +164,8 @@ class AccessTokens(Tokens):
             response = exchange.whole(method, url, form=form)
         except AdminError as error:
             raise _failure(IssuerUnavailable, method, url, f"cannot be asked: {error.reason}") from error
-        if not 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
-            passing = response.status >= 500 or response.status == _TOO_MANY_REQUESTS  # noqa: PLR2004 - as above
+        if not response.succeeded:
+            passing = error_for_status(response.status) in {ServerError, TooManyRequests}
             kind = IssuerUnavailable if passing else NoAccessToken
             raise _failure(kind, method, url, f"refuses: {_words(response, self.secrets)}")
         try:

@@ -274,7 +274,7 @@ class Transport(Closing):
 
     def _checked(self, method: Method, url: str, response: Response) -> BrokerAnswer:
         parts = urlsplit(url)
-        if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
+        if response.succeeded:
             return BrokerAnswer(method, parts.path, parts.netloc, response.body, response.date)
         error = error_for_status(response.status)
         where = (method, parts.path, parts.netloc, response.reason, response.status)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import dataset, fs
 
 from pulsar_steward.checks.views import USUAL_SETTINGS
-from pulsar_steward.decoding import convert, decode
+from pulsar_steward.decoding import convert_rows, decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity, Verdict
@@ -205,7 +205,7 @@ class Snapshot:
                     connection.execute(f"create temp view {table.name} as {' union all '.join(looks)}")
                 add_views(connection, views)
                 rows = connection.sql(query, params=values).to_arrow_table().to_pylist()
-            return convert(rows, list[kind])  # type: ignore[valid-type]  # a type only known here
+            return convert_rows(rows, kind)
         except (OSError, duckdb.Error, pa.ArrowException, msgspec.ValidationError) as error:
             raise SnapshotError(f"{self.uri}: it cannot be read: {error}") from error
 
@@ -231,20 +231,21 @@ class Snapshot:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
 
     def _rows(self, table: Table, kind: type[Row], filters: Any = None) -> list[Row]:
-        columns = [field.name for field in msgspec.structs.fields(kind)]
-        try:
-            return convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
-        except msgspec.ValidationError as error:
-            raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error
+        return self._typed(table, self.table(table, kind.__struct_fields__, filters), kind)
 
     def _rows_of_any_release(self, table: Table, kind: type[Row]) -> list[Row]:
         """Rows of a table that gained columns since 0.2.0: where a snapshot lacks one, the field has its default."""
-        columns = [field.name for field in msgspec.structs.fields(kind)]
         try:
-            rows = self._dataset(table).to_table(columns=columns).to_pylist()
-            told = [{name: value for name, value in row.items() if value is not None} for row in rows]
-            return convert(told, list[kind])  # type: ignore[valid-type]  # a type only known here
+            rows = self._dataset(table).to_table(columns=list(kind.__struct_fields__))
         except (OSError, pa.ArrowException) as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
+        return self._typed(table, rows, kind, nulls=False)
+
+    def _typed(self, table: Table, rows: pa.Table, kind: type[Row], *, nulls: bool = True) -> list[Row]:
+        told = rows.to_pylist()
+        if not nulls:
+            told = [{name: value for name, value in row.items() if value is not None} for row in told]
+        try:
+            return convert_rows(told, kind)
         except msgspec.ValidationError as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.ledger.batch_record import BatchRecord, BatchState
 from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.cluster_names import add_name, cluster_names, known_cluster, shared_names
-from pulsar_steward.ledger.cluster_states import cluster_states
+from pulsar_steward.ledger.counts import cluster_states
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.rows import Decision, EndReason, Origin, Outcome, QuestionEnd, RecordedAnswer, Request
 from pulsar_steward.ledger.store import one_moment
