@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def proof_of(site: Worksite, plan: Plan, run: str = RUN) -> Proof:
-    """Result of a verification."""
     with site.context(run) as context:
         return verify(context, plan.plan_id, "b1")
 
