@@ -54,9 +54,7 @@ def outcome_of(workbench: ScriptedWorkbench, *, again: bool = True) -> SceneOutc
 
 def test_it_counts_as_it_came_out_the_second_time(tmp_path: Path) -> None:
     workbench = ScriptedWorkbench(tmp_path, 1)
-
     seen = outcome_of(workbench)
-
     assert workbench.tried == [["made", "unmade"], ["unmade"]]
     assert [(each.fault.name, each.failure, each.at_first) for each in seen.outcomes] == [
         ("made", None, None),
@@ -68,9 +66,7 @@ def test_it_counts_as_it_came_out_the_second_time(tmp_path: Path) -> None:
 def test_it_is_made_no_third_time(tmp_path: Path) -> None:
     """A fault that cannot be made twice has failed."""
     workbench = ScriptedWorkbench(tmp_path, 9)
-
     seen = outcome_of(workbench)
-
     assert workbench.tried == [["made", "unmade"], ["unmade"]]
     assert [each.failure for each in seen.outcomes] == [None, IN_VAIN]
     assert not seen.right
@@ -79,6 +75,5 @@ def test_it_is_made_no_third_time(tmp_path: Path) -> None:
 def test_tests_of_the_faults_make_none_again(tmp_path: Path) -> None:
     """Where a fault that fails now and then is to be noticed, nothing is made again."""
     workbench = ScriptedWorkbench(tmp_path, 1)
-
     assert not outcome_of(workbench, again=False).right
     assert workbench.tried == [["made", "unmade"]]

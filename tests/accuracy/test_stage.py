@@ -88,7 +88,6 @@ def test_what_changes_is_told_how_many_looks_there_were() -> None:
 
 
 def test_one_that_cannot_change_has_failed() -> None:
-
     def in_vain(_observed: int) -> None:
         raise NotReachedError("it did not grow")
 
@@ -103,7 +102,6 @@ def test_one_that_cannot_change_has_failed() -> None:
 
 
 def test_what_cannot_be_cleared_away_is_told() -> None:
-
     @contextlib.contextmanager
     def staying(_lab: Lab) -> Iterator[None]:
         yield

@@ -128,7 +128,6 @@ def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
 
 
 def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
-    """After a crash between two steps, the first keeps its outcome and the second is carried out."""
     plan = site.approved(site.move(0), site.move(1))
     with pytest.raises(Crash):
         site.carry_out(plan, listener=_crash)
@@ -187,7 +186,6 @@ def test_an_unreadable_cluster_under_a_superseded_plan_is_unknown(site: Worksite
 
 
 def test_two_processes_for_one_run_act_once(site: Worksite) -> None:
-    """Two processes with the same approval carry each step out once, and both report all steps as done."""
     site.simulator.faults.add(Fault(Delay(0.5), path="/unload", times=None))  # both are there before the first is done
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     processes = [apply_in_a_process(site, plan, "never") for _ in range(2)]

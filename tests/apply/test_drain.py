@@ -72,7 +72,6 @@ def drain(tmp_path: Path) -> Iterator[Drain]:
 
 
 def moves(plan: Plan) -> list[UnloadBundle]:
-    """The moves of a plan's first batch."""
     return [step.change for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
 
 

@@ -27,7 +27,6 @@ HONOURED_SECONDS = 1.0
 
 
 def halt(site: Worksite, *, halted: bool = True, cluster: str = CLUSTER) -> None:
-    """Bob says stop, or go on."""
     say(site.engine, Halt(cluster=cluster, at=site.clock(), halted=halted, said_by="bob", reason="disks are full"))
 
 
@@ -66,7 +65,6 @@ class Bob:
 
 @pytest.fixture
 def bob(site: Worksite) -> Iterator[Bob]:
-    """Bob."""
     bob = Bob(site)
     yield bob
     bob.end()

@@ -75,7 +75,6 @@ def site(seeing: Seeing) -> Worksite:
 
 
 def partitions(site: Worksite) -> int:
-    """Number of partitions, as the brokers tell it."""
     with site.context() as context:
         return context.reader.partitions(TOPIC)
 
@@ -121,7 +120,6 @@ def test_what_somebody_raised_meanwhile_is_left_as_it_is(site: Worksite, number:
 
 
 def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> None:
-    """A raise that was approved is refused where the policy in force permits none."""
     plan = site.approved(MORE)
     site.policy = quick_policy(guards={**PERMITS, "most_partitions": 0})
     (outcome,) = site.carry_out(plan)

@@ -38,7 +38,6 @@ def site(site: Worksite) -> Worksite:
 
 
 def coordinators(site: Worksite) -> int:
-    """Number of coordinators, as the brokers tell it."""
     with site.context() as context:
         return context.reader.coordinators()
 

@@ -41,7 +41,6 @@ KEPT = Retention(minutes=1440, megabytes=10_240)
 
 
 def setting(name: SettingName, after: Setting | None, before: Setting | None = None) -> ChangeSetting:
-    """A change of the namespace's own setting."""
     return ChangeSetting(namespace=NAMESPACE, name=name, before=before, after=after)
 
 
@@ -272,7 +271,6 @@ def test_what_was_taken_back_is_not_taken_back_twice(site: Worksite) -> None:
 
 
 def test_a_way_back_can_be_taken_back_and_then_taken_once_more(site: Worksite) -> None:
-    """A rollback can be rolled back, and then the first batch can be rolled back again."""
     plan = done(site, RAISED)
     first = site.approve(back_of(site, plan), run=BACK)
     site.carry_out(first, BACK)

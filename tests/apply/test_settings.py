@@ -54,7 +54,6 @@ APART = {SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY, S
 
 
 def setting(name: SettingName, after: Setting | None, before: Setting | None = None) -> ChangeSetting:
-    """A change of the namespace's own setting."""
     return ChangeSetting(namespace=NAMESPACE, name=name, before=before, after=after)
 
 
@@ -119,7 +118,6 @@ def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
 
 
 def test_settings_are_proved_together(site: Worksite) -> None:
-    """A batch of two settings is proved from the brokers when it is over, and needs no placement of bundles."""
     plan = site.approved(setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA))
     site.carry_out(plan)
     with site.context() as context:

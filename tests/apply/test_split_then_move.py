@@ -94,7 +94,6 @@ def test_it_is_split_then_moved_and_nothing_is_left_to_find(seeing: Seeing) -> N
 
 
 def test_a_move_without_its_split_is_refused(seeing: Seeing) -> None:
-    """Of a batch whose splits were not approved no step is carried out, and nothing is called."""
     plan = the_plan(seeing)
     moves = [step.step_id for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
     assert set(seeing.carry_out(plan, *moves)) == {"refused"}

@@ -200,7 +200,6 @@ def test_a_split_that_did_nothing_stops_the_moves(site: Worksite) -> None:
 
 
 def sources(site: Worksite, plan: Plan) -> list[str]:
-    """From where the plan's bundles were to be moved, an intent each."""
     intents = site.ledger.intents(plan.plan_id, "b1")
     return [intent.change.source for intent in intents if isinstance(intent.change, UnloadBundle)]
 

@@ -28,7 +28,6 @@ STUCK = SubscriptionSpec("stuck", backlog=20)
 
 
 def limited(policy: QuotaPolicy, **limits: int) -> BacklogQuota:
-    """A quota of that policy."""
     return BacklogQuota(policy=policy, **limits)
 
 

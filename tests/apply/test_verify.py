@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def proof_of(site: Worksite, plan: Plan, run: str = RUN) -> Proof:
-    """Result of a verification."""
     with site.context(run) as context:
         return verify(context, plan.plan_id, "b1")
 

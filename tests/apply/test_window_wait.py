@@ -43,7 +43,6 @@ def approved(site: Worksite, bundle: int = 0) -> Plan:
 
 
 def waits_for(site: Worksite, plan: Plan) -> datetime | None:
-    """The opening that the batch waits for."""
     with site.context() as context:
         return opening_waited_for(context, plan.plan_id, "b1")
 

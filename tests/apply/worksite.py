@@ -373,12 +373,10 @@ def a_worksite(
 
 
 def said(outcomes: tuple[StepOutcome, ...]) -> list[str]:
-    """Outcomes of the steps, in order."""
     return [row.outcome.value for row in outcomes]
 
 
 def a_question(plan: Plan) -> NewQuestion:
-    """The question about a plan's only batch."""
     batch = plan.batches[0]
     return NewQuestion(batch_id="b1", content_digest=content_digest(plan, batch), goal=goal_of(batch))
 

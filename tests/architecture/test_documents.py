@@ -24,7 +24,6 @@ _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 def test_every_file_that_is_named_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(_FILE.findall(text)) - RECIPES
-
     assert named
     assert {each for each in named if not any((root / each).is_file() for root in (ROOT, LIBRARY))} == set()
 
@@ -32,14 +31,12 @@ def test_every_file_that_is_named_exists(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in each]
-
     assert [each for each in links if not (page.parent / each).exists()] == []
 
 
 def test_every_page_is_in_the_index() -> None:
     docs = ROOT / "docs"
     index = (docs / "index.md").read_text(encoding="utf-8")
-
     pages = [page.name for page in sorted(docs.glob("*.md")) if page.name != "index.md"]
     folders = [f"{folder.name}/" for folder in sorted(docs.iterdir()) if any(folder.glob("*.md"))]
     assert pages
@@ -52,7 +49,6 @@ def test_lines_of_text_fit_on_a_screen(page: Path) -> None:
     """No line of text has more than 120 characters; code, tables and addresses of links do not count."""
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = [line for line in text.splitlines() if not re.match(r"\||\[[^\]]+\]: |\s*`[^`]*`\.?$", line)]
-
     assert [line for line in lines if len(line) > 120] == []
 
 
@@ -62,5 +58,4 @@ def test_every_command_begins_a_line(page: Path) -> None:
     second = re.compile(
         r"^ {4}\S.*(?<![|;&(])(?<!\bdo)(?<!sudo) (?:pulsar-admin|curl|jstack|bookkeeper) ", re.MULTILINE
     )
-
     assert second.findall(page.read_text(encoding="utf-8")) == []

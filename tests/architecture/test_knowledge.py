@@ -55,7 +55,6 @@ def test_every_letter_is_a_section() -> None:
         for letters in _LETTERS.findall(text)
         for letter in re.findall("[A-Z]", letters)
     }
-
     assert len(named) > len(SECTIONS)
     assert sorted((letter, path) for letter, path in named if letter not in SECTIONS) == []
 
@@ -67,7 +66,6 @@ def test_every_page_that_is_named_exists() -> None:
         if path.startswith(("plugins", "spark_apps", "dags", "lab"))
         for page in _PAGE.findall(text)
     }
-
     assert sorted((page, path) for page, path in named if not (ROOT / page).is_file()) == []
 
 
@@ -91,7 +89,6 @@ def test_checks_quote_the_page() -> None:
 def test_tables_name_what_is_there() -> None:
     rows = _ROW.findall(PAGE)
     claims = [row.split(" | ") for section in SECTIONS.values() for row in _ROW.findall(section)]
-
     assert rows
     assert [cells for cells in claims if len(cells) != 3 or not all(cells)] == []
     linked = set(re.findall(r"\(checks/([a-z-]+)\.md\)", PAGE))

@@ -89,7 +89,6 @@ def test_no_files_import_each_other() -> None:
     """No two files of the library need each other, directly or around, be it for a type alone."""
     graph = grimp.build_graph("pulsar_steward", cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-
     assert len(tuple(TopologicalSorter(imports).static_order())) == len(imports)  # or it raises, and names the circle
 
 

@@ -16,6 +16,5 @@ def test_no_two_public_classes_have_one_name() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
-
     assert len(places) > 500
     assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -51,7 +51,6 @@ def brokers() -> Iterator[Callable[[], ScriptedBroker]]:
 
 @pytest.fixture
 def broker(brokers: Callable[[], ScriptedBroker]) -> ScriptedBroker:
-    """A scripted broker."""
     return brokers()
 
 
@@ -68,7 +67,6 @@ def postgres_ledger(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Airflow's variables, without its server."""
     kept: dict[str, str] = {}
     monkeypatch.setattr(Variable, "get", lambda key, default=None: kept.get(key, default))
     monkeypatch.setattr(Variable, "set", lambda key, value, **_: kept.__setitem__(key, value))
@@ -87,7 +85,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, s
 
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
-    """Adds Airflow's connection to a cluster."""
     return Connect(monkeypatch)
 
 

@@ -169,7 +169,6 @@ def exit_codes(jobs: Mapping[str, Callable[[], None]]) -> dict[str, int]:
 
 
 def _run(job: Callable[[], None]) -> NoReturn:
-    """Runs a job and ends this process."""
     code = 1
     try:
         job()
@@ -181,7 +180,6 @@ def _run(job: Callable[[], None]) -> NoReturn:
 
 
 def jobs_of(command: str, *arguments: str) -> dict[str, Callable[[], None]]:
-    """The command's jobs, by name."""
     if command == "types":
         return {
             f"{first}, then {second}": partial(use_half_learned, uses[first], uses[second])

@@ -158,13 +158,11 @@ def test_an_option_that_would_be_ignored_is_refused(
 
 
 def another_database(file: Path) -> None:
-    """Another program's database."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
 
 
 def some_text(file: Path) -> None:
-    """A file of text."""
     file.write_text("root:x:0:0", encoding="utf-8")
 
 
@@ -190,7 +188,6 @@ def steward(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]
 
 
 def are_halted(ledger: str) -> list[str]:
-    """Clusters that are halted."""
     engine = ledger_at(ledger)
     halts = halts_in_force(engine)
     engine.dispose()

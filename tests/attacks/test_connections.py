@@ -65,8 +65,6 @@ def site(home: Path) -> Iterator[Worksite]:
 
 @pytest.fixture
 def defined(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Defines a connection of Airflow's."""
-
     def define(name: str, **fields: Any) -> None:
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps({"conn_type": "http", **fields}))
 

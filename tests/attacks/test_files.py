@@ -48,12 +48,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def mode(path: Path) -> str:
-    """Permissions of a file, as `chmod` takes them."""
     return f"{stat.S_IMODE(path.stat().st_mode):o}"
 
 
 def modes(folder: Path) -> dict[str, str]:
-    """The same of each file of a folder."""
     return {file.name: mode(file) for file in folder.iterdir() if file.is_file()}
 
 
@@ -330,7 +328,6 @@ def test_a_url_from_the_environment_may_hold_a_password(
 
 
 def written(file: Path, mode: int | None = None) -> None:
-    """Writes a file as commands do."""
     with written_whole(file, named="it", mode=mode) as target:
         target.write(b"new")
 

@@ -88,13 +88,11 @@ def reset(site: Worksite, entry: int) -> None:
 
 
 def subscriptions(site: Worksite, topic: str = TOPIC) -> set[str]:
-    """The subscriptions of a topic, asked behind the API's back."""
     index = site.simulator._state.topics[NAMESPACE].by_name
     return {each.name for each in site.simulator._loop.call(lambda: index[topic].spec.subscriptions)}
 
 
 def deletions(site: Worksite) -> int:
-    """Number of deletions that reached the brokers."""
     return sum(record.method == "DELETE" for record in site.simulator.requests.writes())
 
 

@@ -47,7 +47,6 @@ def west(site: Worksite) -> Worksite:
 
 
 def named(site: Worksite) -> NamedCluster:
-    """The cluster by the name of a worksite."""
     return NamedCluster(site.cluster, site.identity)
 
 

@@ -41,7 +41,6 @@ def under(site: Worksite, home: Path, name: str, files: dict[str, str]) -> Works
 
 
 def notes(site: Worksite) -> list[str]:
-    """Notes on policies that a plan for a worksite's name has."""
     with site.context() as context:
         return list(notes_on_policies(context, NamedCluster(site.cluster, site.identity)))
 

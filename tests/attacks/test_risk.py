@@ -42,7 +42,6 @@ def harmless_in_words(change: ChangeSetting) -> Step:
 
 
 def refused(site: Worksite, plan: Plan, words: str) -> None:
-    """The batch is refused with these words, and nothing was called."""
     assert_refused(site, plan, words)
 
 

@@ -96,7 +96,6 @@ def usual(outlet: str, *, in_a_policy: bool) -> Counter[str]:
 
 
 def things(made: Iterable[Token]) -> Counter[str]:
-    """Number of tokens of each kind, those of words left out."""
     return Counter(each.type for each in made if each.type not in OWN)
 
 

@@ -48,7 +48,6 @@ def test_what_cannot_be_seen_is_spelled_out_on_every_page(outlet: str, tmp_path:
 
 
 def every_line(name: str) -> dict[str, str]:
-    """A name as each outlet of one line shows it."""
     return {outlet: made(name) for outlet, made in ONE_LINE.items()}
 
 
@@ -96,7 +95,6 @@ def test_marks_cannot_be_piled_up_over_other_lines() -> None:
 
 
 def an_event(name: str) -> Event:
-    """An event about something of this name."""
     return Event(
         event="outcome",
         cluster=name,

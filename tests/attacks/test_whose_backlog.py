@@ -63,7 +63,6 @@ def own(name: SettingName, after: Setting) -> Step:
 
 
 def size_quota(policy: QuotaPolicy, limit: int = LIMIT) -> Step:
-    """A step that sets a size quota."""
     return own(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=limit, policy=policy))
 
 

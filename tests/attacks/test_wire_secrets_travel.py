@@ -96,7 +96,6 @@ def test_a_redirect_does_not_lead_the_token_into_the_open(broker: ScriptedBroker
 
 
 def connection(monkeypatch: pytest.MonkeyPatch, name: str, **fields: Any) -> None:
-    """Defines an Airflow connection."""
     monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps({"conn_type": "generic", **fields}))
 
 

@@ -44,7 +44,6 @@ def in_time() -> Iterator[None]:
 
 
 def failure(*urls: str, ca_file: Path | None = None, **limits: Any) -> AdminError:
-    """Error of one call."""
     with Reader(settings(*urls, ca_file=ca_file, **limits)) as reader, pytest.raises(AdminError) as caught:
         reader.tenants()
     return caught.value

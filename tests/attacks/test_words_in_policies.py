@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def policy_of(folder: Path, text: str) -> Policy:
-    """Returns the policy of a file."""
     file = folder / "policy.yaml"
     file.write_text(text, encoding="utf-8")
     return load_policy(file)
@@ -122,7 +121,6 @@ def test_a_name_that_can_be_none_is_an_error_with_its_place(
 
 
 def vetoes(step: Step, policy: Policy) -> list[str]:
-    """Returns the guards that veto a step of a cluster where all else is well."""
     facts, _ = seen() if "subscription" in step.change.__struct_fields__ else a_look()
     return [result.guard for result in evaluate(step, facts, policy) if not result.passed]
 

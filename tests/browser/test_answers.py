@@ -93,7 +93,6 @@ def test_all_but_one_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
     care.airflow.api.settle(detail)
     pages.answer()
     assert care.ended(detail) == "success"
-
     (answer,) = care.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.step_ids) == (Decision.APPROVED, ("b1.s01", "b1.s03"))
     outcomes = {outcome.step_id: outcome.outcome for outcome in care.ledger.outcomes(plan.plan_id, "b1")}
@@ -125,7 +124,6 @@ def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -
     care.airflow.api.settle(detail)
     pages.answer()
     assert care.ended(detail) == "success"
-
     (answer,) = care.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.step_ids) == (Decision.REJECTED, ())
     assert answer.reason == "every step was unticked: nothing is approved, and nothing is changed"
@@ -145,7 +143,6 @@ def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
     care.airflow.api.settle(detail)
     pages.answer(NEVER)
     assert care.ended(detail) == "success"
-
     (answer,) = care.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.comment) == (Decision.NEVER, "its owners delete by themselves")
     assert answer.policy_entry is not None

@@ -49,7 +49,6 @@ def page(tmp_path: Path) -> str:
 def test_the_page_draws_and_fetches_nothing(browser: WebDriver, page: str, screenshots: Path) -> None:
     browser.get(page)
     places = browser.execute_script("return document.querySelectorAll('.plot').length")
-
     assert places >= 6
     assert browser.execute_script(DRAWN) >= places
     assert browser.execute_script(FETCHED) == []
@@ -67,12 +66,10 @@ def test_the_page_is_light_and_dark(browser: WebDriver, page: str) -> None:
         browser.get(page)
         inks.append(browser.execute_script(INK))
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
     assert inks == ["rgb(23, 33, 43)", "rgb(227, 233, 239)"]
 
 
 def test_the_drawings_fit_on_paper(browser: WebDriver, page: str) -> None:
     """The drawings are at most 640 pixels wide once the page is about to be printed."""
     browser.get(page)
-
     assert browser.execute_script(WIDEST) <= 640

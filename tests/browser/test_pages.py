@@ -142,7 +142,6 @@ def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screen
 
 
 def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
-
     def press(*keys: str) -> None:
         for key in keys:
             ActionChains(browser).send_keys(key).perform()

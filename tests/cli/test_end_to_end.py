@@ -67,7 +67,6 @@ def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None) ->
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         given = ["--token-file", "token"] if token else []
         ended = steward(tmp_path, "checkup", "--admin-url", cluster.admin_urls[0], *given)
-
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "--token-file" in ended.stderr
 
@@ -75,7 +74,6 @@ def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None) ->
 def test_no_such_address(tmp_path: Path) -> None:
     """A check-up of an address where no broker answers ends with exit code 2 and names the remedy."""
     ended = steward(tmp_path, "checkup", "--admin-url", "http://127.0.0.1:1")
-
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "check --admin-url" in ended.stderr
 
@@ -88,7 +86,6 @@ def test_a_broker_that_does_not_answer_makes_it_partial(tmp_path: Path) -> None:
         url = next(url for url in cluster.admin_urls if not url.endswith(broker))
         cluster.kill_broker(broker)
         ended = steward(tmp_path, "checkup", "--admin-url", url)
-
     assert ended.returncode == 1
     assert "PARTIAL: 1 of what" in ended.stdout
     assert f"broker {broker}" in ended.stdout

@@ -63,7 +63,6 @@ def target(request: pytest.FixtureRequest) -> Iterator[BreakableTarget]:
 
 @pytest.fixture(scope="package")
 def api(target: BreakableTarget) -> Iterator[Api]:
-    """Raw calls to the cluster."""
     version = target.state.spec.pulsar_version if isinstance(target, Lab) else VERSIONS[0]
     headers = {"Authorization": f"Bearer {target.token}"}
     # A proxy from the environment has no way to this machine's loopback interface.
@@ -73,7 +72,6 @@ def api(target: BreakableTarget) -> Iterator[Api]:
 
 @pytest.fixture(scope="package")
 def reader(target: BreakableTarget) -> Iterator[Reader]:
-    """Steward's own reader of the cluster."""
     with Reader(settings_of(target, Policy())) as reader:
         yield reader
 

@@ -48,7 +48,6 @@ OF_AUDITOR = {
 
 
 def samples_of(url: str) -> list[Sample]:
-    """Samples of the series that are read of a bookie."""
     body = httpx.get(url, trust_env=False).content
     return list(Exposition(iter([body]), len(body) + 1).samples(SERIES["bookie"], ENDINGS["bookie"]))
 

@@ -56,7 +56,6 @@ def after_its_session(api: Api, alive: int, dead: int) -> None:
 
 
 def listed(api: Api, at: int) -> list[str]:
-    """The brokers that a broker lists."""
     return [str(broker) for broker in api.get("/admin/v2/brokers", at)]
 
 

@@ -55,7 +55,6 @@ def target(request: pytest.FixtureRequest) -> Iterator[BreakableTarget]:
 
 @pytest.fixture(scope="module")
 def api(target: BreakableTarget) -> Iterator[Api]:
-    """Raw calls to the cluster."""
     headers = {"Authorization": f"Bearer {target.token}"}
     with httpx.Client(headers=headers, timeout=60, trust_env=False) as client:
         yield Api(target, client, VERSIONS[0])
@@ -63,13 +62,11 @@ def api(target: BreakableTarget) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def reader(target: BreakableTarget) -> Iterator[Reader]:
-    """Steward's own reader of the cluster."""
     with Reader(settings_of(target, Policy())) as reader:
         yield reader
 
 
 def test_the_load_manager_is_told(reader: Reader) -> None:
-    """The brokers' runtime configuration names the load manager's class, by which Steward recognizes it."""
     told = reader.runtime_configuration()
     assert told["loadManagerClassName"] == SETTINGS["loadManagerClassName"]
     assert getattr(load_manager_of(told), "name", None) == EXTENSIBLE

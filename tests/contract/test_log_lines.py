@@ -40,7 +40,6 @@ def lines_of(url: str) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One real broker."""
     need_lab()
     with running_lab("log-lines", home=tmp_path_factory.mktemp("log-lines"), brokers=1) as running:
         yield running

@@ -69,7 +69,6 @@ def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace
 
 @pytest.mark.parametrize("what", ["internalStats", "retention", "messageTTL", "backlogQuotaMap"])
 def test_a_topic_of_no_namespace_is_not_found(api: Api, what: str) -> None:
-    """A request about a topic is answered with 404 when its namespace does not exist."""
     answer = api.final("GET", f"/admin/v2/persistent/public/nothing/topic/{what}")
     assert (answer.status_code, answer.json()["reason"]) == (404, "Namespace not found")
 

@@ -13,7 +13,6 @@ FEWER = "Desired partitions 2 can't be less than the current partitions 3."
 
 
 def raised(api: Api, topic: str, number: int) -> httpx.Response:
-    """The answer to what Steward sends."""
     call = add_partitions(f"persistent://{topic}", number)
     return api.final(call.method, call.path, json=call.body)
 

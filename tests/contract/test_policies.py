@@ -100,7 +100,6 @@ def test_a_body_that_is_not_json_is_refused(api: Api, namespace: str, content_ty
 
 
 def test_zero_is_a_ttl_and_differs_from_none(api: Api, namespace: str) -> None:
-    """A TTL of 0 is answered as 0, and a deleted one with an empty body."""
     path = f"{NAMESPACE.format(namespace)}/messageTTL"
     assert api.call("POST", path, json=0).status_code == 204
     assert api.call("GET", path).text == "0"

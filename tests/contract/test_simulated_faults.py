@@ -41,7 +41,6 @@ def client(simulator: Simulator) -> Iterator[httpx.Client]:
 
 
 def owners(simulator: Simulator) -> list[str]:
-    """Returns the brokers that own the bundle."""
     return [broker for broker, bundles in simulator.owned_bundles().items() if BUNDLE in bundles]
 
 

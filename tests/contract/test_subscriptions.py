@@ -94,7 +94,6 @@ def delete(api: Api, topic: str, name: str) -> httpx.Response:
 
 
 def subscriptions(api: Api, topic: str) -> set[str]:
-    """The subscriptions of a topic, as its owner tells them."""
     return set(api.get(f"/admin/v2/persistent/{topic.partition('://')[2]}/stats")["subscriptions"])
 
 

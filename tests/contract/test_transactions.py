@@ -18,7 +18,6 @@ REFUSED = "Number of transaction coordinators should be more than the current nu
 
 
 def number(api: Api, at: int = 0) -> int:
-    """Returns the number of coordinators that a broker reports."""
     told: int = api.get(PARTITIONS, at)["partitions"]
     return told
 

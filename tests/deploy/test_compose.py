@@ -209,7 +209,6 @@ def test_no_secret_is_written_down(name: str) -> None:
 
 
 def test_the_secrets_asked_for_are_the_ones_explained() -> None:
-    """The required variables are exactly those for which the head of the file shows how to make them."""
     text = (PROJECT / "docker-compose.yml").read_text(encoding="utf-8")
     needed = {match["name"] for match in VARIABLE.finditer(text) if match["kind"] == "?"}
     explained = re.search(r"for name in (.*)", text)

@@ -93,7 +93,6 @@ def test_all_that_looks_goes_through(behind: tuple[Simulator, dict[str, str]], t
     collected_here(looking, CollectParameters(cluster=CLUSTER, taken_at=NOW, policy=site.policy.collect), folder)
     meta = open_snapshot(folder.uri).meta()
     assert (meta.coordinators, meta.unread) == (16, ())
-
     plan = site.approved(site.move(0))
     with site.context() as context, context.reading(looking) as reading:
         assert "unload" in rehearse(reading, plan, plan.batch("b1"))

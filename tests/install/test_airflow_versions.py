@@ -156,7 +156,6 @@ def test_an_airflow_that_lacks_something_is_refused(
     resolved = environment.run("uv", "pip", "install", "--dry-run", "--exclude-newer", TODAY, *wanted, check=False)
     assert resolved.returncode != 0
     assert f"apache-airflow>={'.'.join(map(str, OLDEST_TRIED))}" in resolved.stderr
-
     environment.run("uv", "pip", "install", "--quiet", "--no-deps", str(wheel))
     for file in sorted((ROOT / "dags").glob("*.py")):
         read = environment.run("python", str(file), check=False)

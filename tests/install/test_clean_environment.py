@@ -29,12 +29,10 @@ def test_a_checkup_away_from_the_repository(tmp_path: Path, installer: str, pyth
     environment.run("pip", "check")
     listed = environment.run("pip", "list", "--format", "freeze").stdout
     assert not [line for line in listed.splitlines() if "airflow" in line or "spark" in line]
-
     with running_simulator(ClusterSpec(tc_owner=0)) as cluster:
         looked = environment.run("steward", "checkup", "--admin-url", cluster.admin_urls[0], check=False)
     assert looked.returncode == 1, looked.stderr
     assert "[tc-skew]" in looked.stdout
-
     page = environment.run("steward", "explain", "tc-skew").stdout
     assert "not at hand" not in page
     described = environment.run("steward", "policy", "show", "--describe").stdout

@@ -49,7 +49,6 @@ def test_ports_for_tls_beside_those_for_plain_text(made: Path) -> None:
 
 
 def test_only_the_owner_may_read_them(made: Path) -> None:
-    """The folder of certificates and keys and all files in it are accessible to their owner only."""
     assert [path.stat().st_mode & 0o077 for path in (made, *made.iterdir())] == [0] * 6
 
 

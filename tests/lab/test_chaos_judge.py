@@ -72,7 +72,6 @@ def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change,
     ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further", "deleted for good"],
 )
 def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]) -> None:
-    """A single change without an intent is exactly one violation."""
     assert len(list(unintended(BEFORE, after, intents(*intended)))) == 1
 
 

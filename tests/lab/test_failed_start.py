@@ -59,7 +59,6 @@ def test_a_start_that_is_broken_off_leaves_nothing_running(java: Java, tmp_path:
         started = zookeeper(tmp_path)
         starter.send_signal(number)
         assert starter.wait(30) != 0
-
     assert process.condition(started) == "gone"
     assert not StateFile(tmp_path / "lab" / "state.json").exists()
 
@@ -70,7 +69,6 @@ def test_a_tied_lab_dies_with_a_killed_owner(java: Java, tmp_path: Path) -> None
     with starting(tmp_path, "-c", OWNED) as owner:
         started = zookeeper(tmp_path)
         owner.kill()
-
     wait_until(lambda: process.condition(started) == "gone", "ZooKeeper is gone", 10)
     java("exit 1")
     with pytest.raises(PartFailedError):

@@ -30,7 +30,6 @@ def _never() -> list[Failover]:
 def test_a_later_run_of_the_same_commit_takes_what_was_measured(tmp_path: Path) -> None:
     """A failure in the last part of half an hour costs that part."""
     KeptParts(tmp_path, "c1").part("lost", list[Failover], _lost, _unheard)
-
     assert KeptParts(tmp_path, "c1").part("lost", list[Failover], _never, _unheard) == [LOST]
 
 
@@ -38,7 +37,6 @@ def test_a_later_run_of_the_same_commit_takes_what_was_measured(tmp_path: Path) 
 def test_any_other_code_is_measured_again(tmp_path: Path, first: str | None, later: str | None) -> None:
     """Of another commit, or with changes that are not committed."""
     KeptParts(tmp_path, first).part("lost", list[Failover], list, _unheard)
-
     assert KeptParts(tmp_path, later).part("lost", list[Failover], _lost, _unheard) == [LOST]
 
 
@@ -47,5 +45,4 @@ def test_removed_parts_are_measured_again(tmp_path: Path) -> None:
     kept = KeptParts(tmp_path, "c1")
     kept.part("lost", list[Failover], list, _unheard)
     kept.remove()
-
     assert kept.part("lost", list[Failover], _lost, _unheard) == [LOST]

@@ -11,9 +11,7 @@ def test_what_the_runtime_was_built_without_is_not_asked_of_it(tmp_path: Path) -
     runtime = tmp_path / "a runtime" / "java"
     runtime.parent.mkdir()
     runtime.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n", encoding="utf-8")
-
     java = install(tmp_path / "home", runtime)
-
     words = ["-cp", "a b/*", "--add-modules=jdk.incubator.vector", "", "-Dx=$HOME", "Main"]
     output = subprocess.run([java, *words], check=True, capture_output=True, text=True).stdout  # noqa: S603 - as written
     assert java == tmp_path / "home" / "bin" / "java"

@@ -35,5 +35,4 @@ def test_every_coordinator_is_counted_once() -> None:
 
 @pytest.mark.parametrize("bundles", [[], ["public/default/0x00000000_0xffffffff"]])
 def test_bundles_of_other_namespaces_hold_no_coordinator(bundles: list[str]) -> None:
-    """A broker that owns no bundle of `pulsar/system` holds no coordinator."""
     assert placement.count_by_broker(16, {"a:1": bundles}) == {"a:1": 0}

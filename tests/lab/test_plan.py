@@ -26,9 +26,7 @@ def test_hosts(hosts: str, expected: list[str]) -> None:
 def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
     """A fourth broker is named by the next number and takes no port of another part, though none of them runs."""
     state = plan.new_state(LabSpec(name="a", base_port=base_port))
-
     grown = plan.with_one_more_broker(state)
-
     assert grown.brokers[:3] == state.brokers
     assert grown.brokers[3].name == "broker-4"
     assert len(plan.used_by(grown)) == 10

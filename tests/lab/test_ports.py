@@ -13,7 +13,6 @@ from lab.ports import LOOPBACK, Ports
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that something listens on."""
     with socket.create_server((LOOPBACK, 0)) as server:
         yield server.getsockname()[1]
 

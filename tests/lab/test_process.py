@@ -105,7 +105,6 @@ def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
             assert process.condition(tied) == "running"
         finally:
             owner.kill()
-
     wait_until(lambda: process.condition(tied) == "gone", "the tied process is gone", 10)
 
 

@@ -28,7 +28,6 @@ def test_only_the_clients_own_changing_calls_are_told() -> None:
             "17:10:41.300 INFO SomethingElse PUT of no request\n",
         ]
     )
-
     assert changing_calls_in(log) == [
         f"PUT {UNLOAD}?authoritative=true",
         "POST /admin/v2/namespaces/public/shop/retention",
@@ -42,7 +41,6 @@ def test_a_redirected_call_is_the_same_call(query: str) -> None:
 
 def test_what_a_call_asks_for_counts() -> None:
     quota = "POST /admin/v2/namespaces/public%2Fshop/backlogQuota"
-
     assert essence(f"{quota}?backlogQuotaType=message_age") == (
         "POST /admin/v2/namespaces/public/shop/backlogQuota?backlogQuotaType=message_age"
     )

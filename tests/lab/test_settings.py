@@ -103,7 +103,6 @@ def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> 
 @pytest.mark.parametrize("pipe", [None, Path("/lab/slow-log")])
 def test_every_line_goes_to_each_place_that_is_asked_for(counted: bool, pipe: Path | None) -> None:
     tree = ET.fromstring(settings.logging("DEBUG", counted=counted, pipe=pipe))  # noqa: S314 - our own
-
     names = [appender.get("name") for appender in tree.findall("Appenders/*")]
     assert names == ["console", *(["lines"] if counted else []), *(["pipe"] if pipe else [])]
     assert [each.get("ref") for each in tree.findall("Loggers/Root/AppenderRef")] == names

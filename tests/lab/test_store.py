@@ -30,13 +30,11 @@ def test_what_was_written_is_read(store: StateFile, state: LabState) -> None:
 
 
 def test_changes_made_at_once_are_all_kept(store: StateFile, state: LabState) -> None:
-
     def started(number: int) -> None:
         store.change(lambda state: state.with_process(f"broker-{number}", ProcessId(number, "then")))
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(started, range(1, 7)))
-
     assert [broker.process for broker in store.read().brokers] == [ProcessId(n, "then") for n in range(1, 7)]
 
 
@@ -60,7 +58,6 @@ def test_a_file_that_is_no_state_is_named(tmp_path: Path, content: str) -> None:
 
 
 def test_a_removed_state_leaves_nothing(store: StateFile, tmp_path: Path) -> None:
-    """A lab that is forgotten leaves neither state nor lock."""
     store.change(lambda state: state)
     store.remove()
     assert not store.exists()

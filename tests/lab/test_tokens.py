@@ -29,7 +29,6 @@ def decoded(part: str) -> bytes:
 
 
 def is_signed(token: Path, key: Path) -> bool:
-    """Whether a token's signature is the HMAC-SHA256 by a key."""
     signed, _, signature = token.read_text(encoding="utf-8").rpartition(".")
     return decoded(signature) == hmac.new(key.read_bytes(), signed.encode(), hashlib.sha256).digest()
 
@@ -42,7 +41,6 @@ def test_the_token_names_the_superuser_and_is_signed_with_the_key(secrets: Path)
 
 
 def test_only_the_owner_may_read_them(secrets: Path) -> None:
-    """The folder of the key and the token and all files in it are accessible to their owner only."""
     assert [path.stat().st_mode & 0o077 for path in (secrets, *secrets.iterdir())] == [0, 0, 0]
 
 

@@ -23,6 +23,5 @@ def loaded_bundle(lab: Lab, namespace: str, bundles: int = 4) -> UnloadBundle:
 
 
 def owner_of(lab: Lab, move: UnloadBundle) -> str | None:
-    """Returns the owner of a move's bundle by the brokers' own `ownedNamespaces`, or None."""
     bundle = f"{move.namespace}/{move.bundle}"
     return next((broker for broker, owned in lab.owned_bundles().items() if bundle in owned), None)

@@ -60,7 +60,6 @@ class Checkup:
 
 
 def said_by(ended: subprocess.CompletedProcess[str]) -> str:
-    """All that a command printed."""
     return f"{ended.stdout}\n{ended.stderr}"
 
 

@@ -50,7 +50,6 @@ def lab(labs: LabPool) -> Iterator[Lab]:
 
 
 def running(lab: Lab) -> str:
-    """The address of a broker that runs."""
     return next(broker.admin_url for broker in lab.brokers if lab.condition(broker.broker_id) == "running")
 
 

@@ -96,7 +96,6 @@ def takes_delay(here: Ground, seconds: int) -> bool:
 
 
 def expired(here: Ground) -> int:
-    """Messages that brokers let expire, by their own count."""
     return int(here.admin.statistics(here.topic())["subscriptions"]["s"]["totalMsgExpired"])
 
 

@@ -79,7 +79,6 @@ def held_by_audit(shown: dict[str, Any]) -> int:
 
 
 def holds(shown: dict[str, Any], *, least: int) -> bool:
-    """Whether the subscription `audit` of a topic has so many entries."""
     return held_by_audit(shown) >= least
 
 
@@ -100,7 +99,6 @@ def observed(lab: Lab, out: Path, cluster: str, hours_ago: int) -> Snapshot:
 
 
 def subscriptions(here: Ground, topic: str) -> set[str]:
-    """The subscriptions of a topic, by its owner's word."""
     return set(operator_of(here.lab).statistics(here.topic(topic))["subscriptions"])
 
 

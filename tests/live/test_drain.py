@@ -109,7 +109,6 @@ def a_topic_in_each_bundle(here: Ground) -> list[str]:
 
 
 def by_owner(here: Ground, topics: list[str]) -> dict[str, list[str]]:
-    """The topics of each broker."""
     found: dict[str, list[str]] = defaultdict(list)
     held, bundles = owners(here), here.admin.bundles(here.namespace)
     for topic in topics:

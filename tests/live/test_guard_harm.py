@@ -150,7 +150,6 @@ def test_delayed_messages_are_read_again(forgetful: Lab, hands_with: Callable[..
 
 
 def quota(limit_bytes: int, policy: str = HOLD) -> BacklogQuota:
-    """A size quota."""
     return BacklogQuota(limit_bytes=limit_bytes, policy=QuotaPolicy(policy))
 
 
@@ -234,7 +233,6 @@ def what_comes(consumer: pulsar.Consumer) -> Iterator[pulsar.Message]:
 
 
 def place_of(message: pulsar.Message) -> tuple[int, int]:
-    """Ledger and entry of a message."""
     return message.message_id().ledger_id(), message.message_id().entry_id()
 
 
@@ -244,7 +242,6 @@ def message_of(message: pulsar.Message) -> tuple[int, int, int]:
 
 
 def holes_of(shown: dict[str, Any]) -> int:
-    """Ack holes of the subscription of a topic."""
     return int(shown["subscriptions"]["s"]["totalNonContiguousDeletedMessagesRange"])
 
 

@@ -29,7 +29,6 @@ def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response
 
 
 def running(lab: Lab) -> list[Broker]:
-    """The brokers that nobody ended."""
     return [broker for broker in lab.brokers if broker.process is not None]
 
 

@@ -85,7 +85,6 @@ BUNDLES, TOPICS = 3, 30
 
 @pytest.fixture(scope="module", params=MODES)
 def mode(request: pytest.FixtureRequest) -> str:
-    """The load manager, and whether it sheds."""
     return str(request.param)
 
 

@@ -44,7 +44,6 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Lab:
-    """Two brokers."""
     return labs.lab(brokers=2, auth="token", advertised="name", broker_settings=dict(COMMON_SETTINGS))
 
 

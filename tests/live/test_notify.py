@@ -104,7 +104,6 @@ def told(tmp_path_factory: pytest.TempPathFactory, http: HttpSink, smtp: SmtpSin
 
 
 def halted(airflow: Airflow, person: str) -> None:
-    """Somebody halts the cluster."""
     engine = open_ledger(airflow.spec.ledger)
     say(engine, Halt(cluster=CLUSTER, at=datetime.now(UTC), halted=True, said_by=person, reason="an upgrade"))
     engine.dispose()
@@ -121,7 +120,6 @@ def came(http: HttpSink, person: str) -> bool:
 
 
 def body(mail: EmailMessage) -> str:
-    """The text of a mail."""
     return "".join(part.get_content() for part in mail.walk() if part.get_content_type() == "text/html")
 
 

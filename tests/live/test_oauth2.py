@@ -54,7 +54,6 @@ TOPIC = str(Policy().events.topic)
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Lab:
-    """Two brokers."""
     return by_access_tokens(labs)
 
 
@@ -163,7 +162,6 @@ def test_events_outlive_their_token(
 
 
 def an_event(cluster: str, reason: str) -> Event:
-    """An event to publish."""
     said = {"event": "proof", "result": "proved", "reason": reason, "ledger_head": "0:0"}
     return msgspec.convert({"cluster": cluster, "plan_id": "p", "batch_id": "b1", "run": "r", "at": NOW, **said}, Event)
 

@@ -38,7 +38,6 @@ CLUSTER = "byissuer"
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Lab:
-    """Two brokers."""
     return by_access_tokens(labs)
 
 
@@ -67,7 +66,6 @@ def care(airflow: Airflow, lab: Lab, issuer: Issuer) -> Iterator[Care]:
 
 
 def rows_in(url: str) -> str:
-    """Every row of a database."""
     engine, tables = create_engine(url), MetaData()
     try:
         tables.reflect(engine)

@@ -173,7 +173,6 @@ def story(care: Care, tmp_path_factory: pytest.TempPathFactory) -> Story:
 
 
 def test_the_question_says_that_there_is_no_way_back(story: Story) -> None:
-    """The question says that the raise cannot be undone, which call is made, and how running clients go on."""
     body = story.question["body"].replace("\\", "")
     assert f"from {FEW} to {MANY}" in story.question["subject"] + body
     assert "cannot be undone" in body

@@ -32,7 +32,6 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Lab:
-    """Two brokers, each on an address of its own, with the same ports."""
     return by_access_tokens(labs)
 
 
@@ -60,7 +59,6 @@ def by_plain_text(proxy: ForwardProxy) -> set[str]:
 
 
 def places(urls: tuple[str, ...]) -> set[str]:
-    """``host:port`` of URLs."""
     return {url.partition("://")[2] for url in urls}
 
 

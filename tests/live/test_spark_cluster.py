@@ -144,7 +144,6 @@ def observed(
 
 
 def log_folder(conf: Mapping[str, str]) -> Path:
-    """Folder of Spark's event logs."""
     return Path(conf["spark.eventLog.dir"].removeprefix("file://"))
 
 
@@ -168,7 +167,6 @@ def test_the_workers_python_has_no_steward(workers_python: str) -> None:
 
 @pytest.mark.airflow
 def test_the_run_succeeds_on_the_cluster(observed: Observed, cluster: SparkCluster) -> None:
-    """The DAG's tasks succeed, and the master counts one application that ran to its end on both workers."""
     assert {observed.states[task] for task in ("prepare", "observe", "plan")} == {"success"}
     state = cluster.state()
     (application,) = state["completedapps"]
@@ -232,7 +230,6 @@ def test_nobody_who_looks_on_sees_the_token(observed: Observed, conf: dict[str, 
 def test_nothing_that_is_left_behind_holds_the_token(
     observed: Observed, cluster: SparkCluster, conf: dict[str, str]
 ) -> None:
-    """Event logs, output of executors, and the logs of Spark and Airflow do not contain the token."""
     logs = log_folder(conf)
     places = [logs, cluster.home, observed.home / "logs", observed.home / "steward"]
     files = [file for place in places for file in place.rglob("*") if file.is_file()]

@@ -26,7 +26,6 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Iterator[Lab]:
-    """Two brokers."""
     lab = labs.lab(brokers=2, auth="tls", listeners="tls", broker_settings=dict(COMMON_SETTINGS))
     yield lab
     labs.discard(lab)
@@ -38,7 +37,6 @@ def trusting(lab: Lab) -> list[str]:
 
 
 def key_of(lab: Lab) -> list[str]:
-    """The lines of the client's private key."""
     assert lab.client_files is not None
     return lab.client_files.client_key_file.read_text(encoding="utf-8").splitlines()[1:-1]
 

@@ -56,7 +56,6 @@ def backlog(care: Care) -> Iterator[Ground]:
 
 
 def quotas(here: Ground) -> dict[str, Any]:
-    """The namespace's backlog quotas, as the broker has them."""
     return dict(here.admin.policies(NAMESPACE).get("backlog_quota_map") or {})
 
 
@@ -113,7 +112,6 @@ def test_the_way_back_says_whose_change_it_takes_back(story: Story, care: Care) 
 
 
 def test_the_former_state_is_back(story: Story) -> None:
-    """The rollback succeeds, and the namespace's backlog quotas are the same as before the change."""
     assert story.back_state == "success"
     assert story.after == story.without
 

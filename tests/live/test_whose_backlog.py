@@ -53,7 +53,6 @@ def lab(labs: LabPool) -> Iterator[Lab]:
 
 @pytest.fixture
 def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
-    """The lab under Steward's care."""
     with Hands.on(lab, tmp_path) as hands:
         yield hands
 

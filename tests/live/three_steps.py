@@ -57,7 +57,6 @@ def asked(care: Care, batches: int = 1) -> Plan:
 
 
 def outcomes_of(care: Care, plan: Plan) -> list[StepOutcome]:
-    """Outcomes of a plan's steps, oldest first."""
     return [row for batch in plan.batches for row in care.ledger.outcomes(plan.plan_id, batch.batch_id)]
 
 

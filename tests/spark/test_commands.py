@@ -69,7 +69,6 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
     assert first.returncode == 0, first.stderr
     uri = first.stdout.splitlines()[-1]
     second = submitted("observe.py", ["--snapshot", uri], events)
-
     assert second.returncode == 0, second.stderr
     assert second.stdout.splitlines()[-1] == uri
     assert [finding.check_id for finding in open_snapshot(uri).findings()] == ["tc-skew"]
@@ -103,7 +102,6 @@ def test_what_cannot_be_observed_is_told_without_spark(
     monkeypatch.delenv("STEWARD_ADMIN_URLS", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-
     assert observe.main([*OBSERVE, "--out", "nowhere", *arguments]) == 1
     assert words in caplog.text
 
@@ -179,11 +177,9 @@ def test_housekeeping_tells_a_wrong_policy_without_spark(no_spark: None, caplog:
 
 def test_limits_of_the_policy_reach_the_client() -> None:
     parsed = observe.parser().parse_args([*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'])
-
     settings = observe.settings_of(
         parsed, {"STEWARD_ADMIN_URLS": "https://a:1, https://b:1", "STEWARD_ADMIN_TOKEN": "t"}
     )
-
     assert settings.limits.read_attempts == 7
     assert settings.urls == ("https://a:1", "https://b:1")
     assert "'t'" not in repr(settings)
@@ -196,7 +192,5 @@ def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
     file = tmp_path / "policy.yaml"
     file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
     arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]
-
     settings = observe.settings_of(observe.parser().parse_args(arguments), {"STEWARD_ADMIN_URLS": "http://a:1"})
-
     assert settings.limits.read_attempts == attempts

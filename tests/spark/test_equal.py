@@ -74,7 +74,6 @@ def test_three_ways_lead_to_the_same_snapshot_and_the_same_findings(
         here = on_threads(cluster, tmp_path / "threads")
         folder = observed(cluster, str(tmp_path / "here"))
         other = observed(cluster, elsewhere)
-
     assert (here.staging() is None, folder.staging() is None, other.staging() is None) == (False, False, True)
     for table in (*COLLECTED, *DIAGNOSED):
         expected = rows(here, table)

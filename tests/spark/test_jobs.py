@@ -50,7 +50,6 @@ def test_an_observation_takes_few_jobs(
             folder = observed(cluster, out)
             counts[brokers, checks] = next_job(spark) - before - 1
         assert folder.diagnosed()
-
     print(f"jobs of an observation ({place}): {counts}")  # noqa: T201 - the number is what this is about
     assert len(set(counts.values())) == 1, counts
     assert max(counts.values()) <= MOST_JOBS, counts
@@ -63,9 +62,7 @@ def test_a_retry_after_collecting_only_diagnoses(observed: Observed, tmp_path: P
         first.files.delete(f"{first.uri}/verdicts")
         assert not first.diagnosed()
         asked = len(cluster.requests.all())
-
         again = observed(cluster, str(tmp_path))
-
         assert len(cluster.requests.all()) == asked
     assert again.uri == first.uri
     assert again.diagnosed()

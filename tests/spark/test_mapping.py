@@ -71,7 +71,6 @@ def test_shards_are_handed_the_content_of_their_files(spark: SparkSession, tmp_p
     ready = ShardTask({}, {"topics": pa.table({"topic": ["here"]})}, (), (), 1)
     tasks = [shard(tmp_path, number) for number in range(3)]
     things = [tasks[2], ShardTask({}, {}, (), (), 1), tasks[0], ready, tasks[1]]
-
     assert SparkMapOverFiles(spark)(told, things) == [
         {"topics": ["2a", "2b"]},
         {},

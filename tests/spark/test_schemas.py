@@ -17,5 +17,4 @@ pytestmark = pytest.mark.spark
 
 def test_spark_and_arrow_agree_on_what_tasks_answer(spark: SparkSession) -> None:
     made = spark.createDataFrame(answer_schema(BROKER_TABLES).empty_table())
-
     assert made.schema.simpleString() == spark.createDataFrame([], answer_ddl(BROKER_TABLES)).schema.simpleString()

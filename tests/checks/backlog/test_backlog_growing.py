@@ -15,7 +15,7 @@ from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_policy
 from tests.checks.backlog.documents import retention, size
 from tests.checks.backlog.histories import by_name, judged, scenes
-from tests.checks.conftest import as_text
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,26 +69,10 @@ def test_growth_is_judged_by_when_it_reaches_the_quota() -> None:
     assert list(found)[-2:] == ["free/huge", "free/fast"]
 
 
-def test_one_burst_makes_no_forecast() -> None:
-    """A backlog that grew much in only one of its steps gives no finding."""
-    burst = [1000, 1001, 40_000, 40_001, 40_002]
-    assert judged(scenes({"bound/t": [each * MIB for each in burst]})).findings == ()
-
-
 def found(made: Sequence[Scene]) -> Finding:
     """The only finding."""
     (finding,) = judged(made).findings
     return finding
-
-
-def test_the_evidence_says_since_when_how_fast_and_until_when(golden: Golden) -> None:
-    """The evidence gives the start and speed of the growth, the time left to the quota, and the worst consumer."""
-    made = scenes({"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
-    made[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
-    made[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
-    finding = found(made)
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
 
 
 RETENTIONS: dict[str, tuple[dict[str, int] | None, str]] = {
@@ -166,53 +150,50 @@ def test_silence_is_open_where_something_was_not_read(change: Callable[[list[Sce
     assert words in str(judged(made).cannot_tell)
 
 
-def test_a_whole_snapshot_goes_before_a_partial_one() -> None:
-    """An older whole snapshot is compared with in place of a partial one."""
-    made = scenes({"bound/t": [63 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
-    made[1].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
-    made[1].rows["topics"] = []
-    assert by_name(judged(made)) == {"bound/t": WARNING}
-
-
-def test_only_the_worst_hundred_are_listed() -> None:
-    """The hundred topics that reach their quota soonest are listed, and the others are counted."""
-    backlogs = {f"bound/t{number:03}": [(50 + 2 * step) * GIB + number for step in range(4)] for number in range(102)}
-    judgement = judged(scenes(backlogs))
-    assert (len(judgement.findings), judgement.more) == (100, 2)
-    assert judgement.findings[0].subject == "persistent://acme/bound/t101"
-
-
 def of_namespaces(**namespaces: dict[str, int]) -> Policy:
     """The default policy, with values of some namespaces' own."""
     own = {f"acme/{name}": {"backlog_growing": values} for name, values in namespaces.items()}
     return parse_policy({"namespaces": own}, name="p")
 
 
-def test_each_namespace_has_its_own_limits() -> None:
-    """A namespace is judged by the rate and the critical time of its own policy."""
-    made = scenes({"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/t": [1, 2, 3, 4]})
-    policy = of_namespaces(bound={"critical_hours_to_quota": 3}, free={"warning_bytes_per_second": 1})
-    assert by_name(judged(made)) == {"bound/t": WARNING}
-    assert by_name(judged(made, policy)) == {"bound/t": CRITICAL}
-    made = scenes({"free/t": [0, 2000, 4000, 6000], "bound/t": [0, 2000, 4000, 6000]})
-    assert by_name(judged(made, policy)) == {"free/t": WARNING}
-
-
-def test_a_namespace_may_be_looked_at_over_a_longer_window() -> None:
-    """A namespace with a longer window of its own has no finding about a backlog that is drained regularly."""
-    backlog = [80 * GIB, 0, 20 * GIB, 40 * GIB, 60 * GIB]
-    made = scenes({"bound/t": backlog, "longer/t": backlog}, timedelta(minutes=110))
-    for scene in made:
+def test_what_it_says(golden: Golden) -> None:
+    """Since when, how fast, until when; a whole snapshot goes before a partial one; namespaces have own values."""
+    held = scenes({"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
+    held[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
+    held[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
+    partial = scenes({"bound/t": [63 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
+    partial[1].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
+    partial[1].rows["topics"] = []
+    many = {f"bound/t{number:03}": [(50 + 2 * step) * GIB + number for step in range(4)] for number in range(102)}
+    two = {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/t": [1, 2, 3, 4]}
+    own = of_namespaces(bound={"critical_hours_to_quota": 3}, free={"warning_bytes_per_second": 1})
+    drained = [80 * GIB, 0, 20 * GIB, 40 * GIB, 60 * GIB]
+    longer = scenes({"bound/t": drained, "longer/t": drained}, timedelta(minutes=110))
+    for scene in longer:
         scene.namespace("acme/longer", size(100 * GIB))
-    assert set(by_name(judged(made, of_namespaces(longer={"window_minutes": 480})))) == {"bound/t"}
-
-
-def test_where_only_some_may_be_judged_it_says_which(golden: Golden) -> None:
-    """The check cannot tell for the namespace with too few snapshots, and names only that one."""
-    made = scenes({"bound/t": [GIB] * 4, "free/t": [GIB] * 4})
-    judgement = judged(made, of_namespaces(free={"minimum_snapshots": 5}))
-    assert judgement.cannot_tell is not None
-    golden(judgement.cannot_tell)
+    cases: dict[str, tuple[Any, ...]] = {
+        "one burst makes no forecast": (
+            scenes({"bound/t": [each * MIB for each in (1000, 1001, 40_000, 40_001, 40_002)]}),
+        ),
+        "with its worst consumer": (held,),
+        "one snapshot was partial": (partial,),
+        "more than a hundred, the soonest first": (scenes(many),),
+        "by the usual values": (scenes(two),),
+        "one is critical sooner": (scenes(two), own),
+        "one is found at a lower rate": (
+            scenes({"free/t": [0, 2000, 4000, 6000], "bound/t": [0, 2000, 4000, 6000]}),
+            own,
+        ),
+        "one is looked at over a longer window, in which it is drained": (
+            longer,
+            of_namespaces(longer={"window_minutes": 480}),
+        ),
+        "only some may be judged": (
+            scenes({"bound/t": [GIB] * 4, "free/t": [GIB] * 4}),
+            of_namespaces(free={"minimum_snapshots": 5}),
+        ),
+    }
+    golden(told({rule: judged(*case) for rule, case in cases.items()}))
 
 
 def looking_up(most: int) -> Check:

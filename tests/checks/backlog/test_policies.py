@@ -14,12 +14,12 @@ from pulsar_steward.checks.backlog.retention import RETENTION_TOO_SHORT, RETENTI
 from pulsar_steward.checks.registry import GROUPS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
+from tests.checks.backlog.conftest import Scene
 from tests.checks.backlog.documents import EVICT, age, retention, size
-from tests.checks.conftest import as_text, severity_of
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
-    from tests.checks.backlog.conftest import Scene
     from tests.golden import Golden
 
 MIB, GIB = 1024**2, 1024**3
@@ -54,17 +54,6 @@ def test_quotas_are_compared_with_the_retention(scene: Scene) -> None:
     for check, column in ((QUOTA_OVER_RETENTION, 2), (RETENTION_TOO_SHORT, 3)):
         table = {f"acme/n{number}": case[column] for number, case in enumerate(RETENTIONS.values())}
         assert scene.found(check) == {subject: severity for subject, severity in table.items() if severity}
-
-
-def test_a_quota_of_one_level_is_compared_with_the_retention_of_another(scene: Scene, golden: Golden) -> None:
-    """A quota is compared with the retention in force, also where they are set at different levels."""
-    scene.configured(backlogQuotaDefaultLimitSecond="7200").namespace(retention_policies=retention(60, 10))
-    scene.add("drilled", quota_limit_bytes=20 * MIB, topic_quota_json=json.dumps(size(20 * MIB)))
-    scene.add("drilled", "acme/orders/as-its-namespace", quota_limit_seconds=7200)
-    evidence = {each.subject: each.evidence for each in scene.judged(QUOTA_OVER_RETENTION).findings}
-    assert set(evidence) == {"persistent://acme/orders/t", "acme/orders"}
-    golden(evidence["persistent://acme/orders/t"])
-    golden(evidence["acme/orders"])
 
 
 @pytest.mark.parametrize(
@@ -116,12 +105,6 @@ def test_a_tight_quota_is_left_to_the_other_check_by_each_namespaces_own_values(
     assert scene.found(QUOTA_OVER_RETENTION, policy) == {"acme/strict": WARNING, "other/strict": WARNING}
 
 
-def test_the_age_of_a_backlog_under_retention_has_to_be_read(scene: Scene, golden: Golden) -> None:
-    """The check cannot tell about a retention in time when the age of a backlog was not read."""
-    scene.namespace(retention_policies=retention(60, -1)).topic(backlog_bytes=9).topic("acme/orders/u", 9)
-    golden(scene.judged(RETENTION_TOO_SHORT).cannot_tell)
-
-
 def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> None:
     """Retention without any limit is a warning from 100 GiB of storage on, and else or offloaded information."""
     unbounded = retention(-1, -1)
@@ -147,16 +130,6 @@ def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> 
     }
 
 
-def test_what_is_kept_for_ever_is_summed_over_brokers(scene: Scene, golden: Golden) -> None:
-    """Storage under unlimited retention is summed over all brokers, and the largest topic is named."""
-    scene.namespace(retention_policies=retention(-1, -1))
-    for name, stored in (("a", 40), ("b", 60), ("c", 60), ("unknown", None)):
-        scene.topic(f"acme/orders/{name}", storage_bytes=stored and stored * GIB)
-    (finding,) = scene.judged(RETENTION_UNBOUNDED).findings
-    assert finding.severity is WARNING
-    golden(finding.evidence)
-
-
 TTLS: dict[str, tuple[int | None, dict[str, Any], Severity | None]] = {
     "no age quota": (60, size(GIB), None),
     "no time to live": (None, age(60), None),
@@ -180,49 +153,37 @@ def test_messages_that_expire_before_the_age_quota_are_found(scene: Scene) -> No
     assert scene.found(TTL_BEFORE_QUOTA) == {subject: severity for subject, severity in table.items() if severity}
 
 
-@pytest.mark.parametrize(
-    ("told", "severity"),
-    [
-        (["3600", "60", "60"], WARNING),
-        (["60", "3600", "3600"], None),
-        (["60", "3600"], None),
-        (["60", "60.0"], WARNING),
-        (["soon", "60", "60"], WARNING),
-    ],
-    ids=["most expire", "most do not", "of as many the lowest text", "written in two ways", "one makes no sense"],
-)
-def test_the_default_of_most_brokers_counts(scene: Scene, told: list[str], severity: Severity | None) -> None:
-    """The default TTL that most brokers have is used where brokers differ."""
-    scene.configured(ttlDurationDefaultInSeconds=None, preciseTimeBasedBacklogQuotaCheck="true")
-    scene.namespace(quotas=age(60))
-    scene.rows["configuration"] += [
-        {"broker": f"{number}:8080", "key": "ttlDurationDefaultInSeconds", "value": value}
-        for number, value in enumerate(told)
-    ]
-    assert scene.found(TTL_BEFORE_QUOTA) == ({"acme/orders": severity} if severity else {})
+PRECISE, ROLLOVER = "preciseTimeBasedBacklogQuotaCheck", "managedLedgerMaxLedgerRolloverTimeMinutes"
 
 
-@pytest.mark.parametrize(
-    ("precise", "rollover", "severity", "known"),
-    [
-        ("false", "240", INFO, True),
-        ("false", "1", None, True),
-        ("true", "240", None, True),
-        ("false", None, None, False),
-        (None, "240", None, False),
-    ],
-    ids=["ledgers are closed late", "soon", "the message itself is read", "nobody tells when", "nobody tells which"],
-)
-def test_an_age_quota_counts_from_when_a_ledger_was_closed(
-    scene: Scene, precise: str | None, rollover: str | None, severity: Severity | None, known: bool
-) -> None:
-    """A TTL over the age quota is found only if brokers close ledgers late and do not read the message."""
-    told = {"preciseTimeBasedBacklogQuotaCheck": precise, "managedLedgerMaxLedgerRolloverTimeMinutes": rollover}
-    scene.configured(**told).namespace(quotas=age(3600), message_ttl_in_seconds=7200)
-    judgement = scene.judged(TTL_BEFORE_QUOTA)
-    assert severity_of(judgement) is severity
-    assert all("up to 4.0 h later" in each.evidence for each in judgement.findings)
-    assert (judgement.cannot_tell is None) is known
+def test_a_time_to_live_is_compared_as_most_brokers_have_it(golden: Golden) -> None:
+    """An age quota counts from when a ledger was closed, unless brokers read the message itself."""
+
+    def of_most(*values: str) -> Scene:
+        scene = Scene().configured(ttlDurationDefaultInSeconds=None, **{PRECISE: "true"}).namespace(quotas=age(60))
+        scene.rows["configuration"] += [
+            {"broker": f"{number}:8080", "key": "ttlDurationDefaultInSeconds", "value": value}
+            for number, value in enumerate(values)
+        ]
+        return scene
+
+    def closing(precise: str | None, rollover: str | None) -> Scene:
+        scene = Scene().configured(**{PRECISE: precise, ROLLOVER: rollover})
+        return scene.namespace(quotas=age(3600), message_ttl_in_seconds=7200)
+
+    cases = {
+        "messages of most expire": of_most("3600", "60", "60"),
+        "those of most do not": of_most("60", "3600", "3600"),
+        "of as many the lowest text": of_most("60", "3600"),
+        "written in two ways": of_most("60", "60.0"),
+        "one makes no sense": of_most("soon", "60", "60"),
+        "ledgers are closed late": closing("false", "240"),
+        "they are closed soon": closing("false", "1"),
+        "the message itself is read": closing("true", "240"),
+        "nobody tells when they are closed": closing("false", None),
+        "nobody tells what is read": closing(None, "240"),
+    }
+    golden(told({rule: each.judged(TTL_BEFORE_QUOTA) for rule, each in cases.items()}))
 
 
 @pytest.mark.parametrize(
@@ -270,65 +231,53 @@ def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Ch
     assert "was not read" in (scene.namespace().judged(check).cannot_tell or "")
 
 
-@pytest.mark.parametrize(
-    ("told", "quotas", "severity"),
-    [("true", size(1), None), ("false", {}, INFO), ("false", size(1), WARNING), ("false", age(1), WARNING)],
-)
-def test_a_check_that_is_off_matters_under_a_quota(
-    scene: Scene, told: str, quotas: dict[str, Any], severity: Severity | None
-) -> None:
-    """A disabled quota check is a warning when a quota is set, and information otherwise."""
-    scene.configured(backlogQuotaCheckEnabled=told).namespace(quotas=quotas)
-    assert scene.found(QUOTA_CHECK_DISABLED) == ({"lab": severity} if severity else {})
+def test_what_it_says(golden: Golden) -> None:
+    """A quota is compared with the retention in force, whatever set it; an age that was not read is named."""
+    levels, unread, kept = (Scene().configured() for _ in range(3))
+    levels.configured(backlogQuotaDefaultLimitSecond="7200").namespace(retention_policies=retention(60, 10))
+    levels.add("drilled", quota_limit_bytes=20 * MIB, topic_quota_json=json.dumps(size(20 * MIB)))
+    levels.add("drilled", "acme/orders/as-its-namespace", quota_limit_seconds=7200)
+    unread.namespace(retention_policies=retention(60, -1)).topic(backlog_bytes=9).topic("acme/orders/u", 9)
+    kept.namespace(retention_policies=retention(-1, -1))
+    for name, stored in (("a", 40), ("b", 60), ("c", 60), ("unknown", None)):
+        kept.topic(f"acme/orders/{name}", storage_bytes=stored and stored * GIB)
+    cases = {
+        "a topic's own quota, and the brokers' default": levels.judged(QUOTA_OVER_RETENTION),
+        "the age of a backlog was not read": unread.judged(RETENTION_TOO_SHORT),
+        "what is kept for ever on several brokers": kept.judged(RETENTION_UNBOUNDED),
+    }
+    golden(told(cases))
 
 
-def test_a_broker_that_did_not_tell_is_unknown(scene: Scene, golden: Golden) -> None:
-    """A broker whose setting was not read is named, with a finding and without one."""
-    scene.rows["configuration"] = [row for row in scene.rows["configuration"] if row["broker"] == "a:8080"]
-    assert "backlogQuotaCheckEnabled was not read of b:8080" in str(scene.judged(QUOTA_CHECK_DISABLED).cannot_tell)
-    for row in scene.rows["configuration"]:
-        row["value"] = "false" if row["key"] == "backlogQuotaCheckEnabled" else row["value"]
-    (finding,) = scene.judged(QUOTA_CHECK_DISABLED).findings
-    golden(finding.evidence)
-    assert "backlogQuotaCheckEnabled was not read of b:8080" in finding.evidence
+def test_what_is_said_of_quotas_that_nobody_checks(golden: Golden) -> None:
+    """A warning where a quota is set, and information elsewhere; 15 minutes between two checks are as good as off."""
 
+    def scene(enabled: str = "true", seconds: str = "60", **quotas: Any) -> Scene:
+        settings = {"backlogQuotaCheckEnabled": enabled, "backlogQuotaCheckIntervalInSeconds": seconds}
+        return Scene().configured(**settings).namespace(**quotas)
 
-@pytest.mark.parametrize(
-    ("seconds", "quotas", "severity"),
-    [
-        ("899", size(1), None),
-        ("900", size(1), WARNING),
-        ("86400", age(1), WARNING),
-        ("86400", {}, INFO),
-        ("nonsense", size(1), None),
-    ],
-)
-def test_a_check_that_hardly_ever_runs_is_as_good_as_off(
-    scene: Scene, seconds: str, quotas: dict[str, Any], severity: Severity | None
-) -> None:
-    """A quota check with an interval of 15 minutes or more is found, and an unreadable interval is unknown."""
-    scene.configured(backlogQuotaCheckIntervalInSeconds=seconds).namespace(quotas=quotas)
-    judgement = scene.judged(QUOTA_CHECK_DISABLED)
-    assert severity_of(judgement) is severity
-    assert all("check quotas only every" in each.evidence for each in judgement.findings)
-    assert (judgement.cannot_tell is not None) is (seconds == "nonsense")
-
-
-def test_how_often_a_check_that_is_off_would_run_does_not_matter(golden: Golden, scene: Scene) -> None:
-    """A broker whose quota check is disabled is counted as disabled only, and its interval is ignored."""
-    scene.configured(backlogQuotaCheckEnabled="false", backlogQuotaCheckIntervalInSeconds="86400")
-    (finding,) = scene.namespace(quotas=size(1)).judged(QUOTA_CHECK_DISABLED).findings
-    golden(as_text(finding.figures))
-
-
-def test_a_quota_of_a_topic_is_one_that_nobody_enforces(scene: Scene) -> None:
-    """Disabled quota checks are a warning if a topic whose statistics were read has a quota."""
-    scene.configured(backlogQuotaCheckEnabled="false").namespace().topic().add("drilled", quota_limit_bytes=1000)
-    assert scene.found(QUOTA_CHECK_DISABLED) == {"lab": WARNING}
+    silent, silent_and_off = scene(), scene("false")
+    for each in (silent, silent_and_off):
+        each.rows["configuration"] = [row for row in each.rows["configuration"] if row["broker"] == "a:8080"]
+    cases = {
+        "on": scene(quotas=size(1)),
+        "off, and no quota": scene("false"),
+        "off under a size quota": scene("false", quotas=size(1)),
+        "off under an age quota": scene("false", quotas=age(1)),
+        "off under a topic's own quota": scene("false").topic().add("drilled", quota_limit_bytes=1000),
+        "off, whatever the time between checks": scene("false", "86400", quotas=size(1)),
+        "just below 15 minutes": scene(seconds="899", quotas=size(1)),
+        "15 minutes under a size quota": scene(seconds="900", quotas=size(1)),
+        "a day under an age quota": scene(seconds="86400", quotas=age(1)),
+        "a day, and no quota": scene(seconds="86400"),
+        "no number": scene(seconds="nonsense", quotas=size(1)),
+        "one broker did not tell": silent,
+        "one did not tell, and the other is off": silent_and_off,
+    }
+    golden(told({rule: each.judged(QUOTA_CHECK_DISABLED) for rule, each in cases.items()}))
 
 
 def test_a_fresh_cluster_is_quiet(scene: Scene) -> None:
-    """With the defaults of 4.0.7 and an idle topic the backlog checks find nothing and leave nothing unknown."""
     scene.namespace().topic()
     judgements = {check.check_id: scene.judged(check) for check in OF_BACKLOG if check not in NEED_MORE}
     assert not [check_id for check_id, each in judgements.items() if each.findings or each.cannot_tell]

@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.checks.backlog.replication_stopped import CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
-from tests.checks.conftest import as_text, judge_rows
+from tests.checks.conftest import as_text, judge_rows, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,30 +118,23 @@ def test_topics_of_a_namespace_are_told_together(golden: Golden) -> None:
     golden(as_text(judgement.findings[0].figures))
 
 
-def test_partial_snapshots_prove_nothing() -> None:
-    """A partial snapshot in between does not end the time that replication has stood still."""
+def test_what_it_says(golden: Golden) -> None:
+    """A partial snapshot in between ends no standstill; a namespace may have its own times."""
     off = OFF | {"backlog_entries": 9}
-    looks = [snapshot(0, {"a": dict(off)}), snapshot(15, {}, unread_brokers=["a:8080"]), snapshot(30, {"a": dict(off)})]
-    assert judge_rows(CHECK, looks[0], None, looks[1:]).findings[0].figures["since_seconds"] == 1800
-
-
-def test_a_namespace_may_have_its_own_times() -> None:
-    """Severity follows from the times of the namespace's own policy."""
     times = {"warning_minutes": 600, "critical_minutes": 900}
     own = Policy.model_validate({"namespaces": {"t/n": {"replication_stopped": times}}})
-    looks = [snapshot(minutes, {"a": OFF | {"backlog_entries": 9}}) for minutes in (0, 15, 30)]
-    assert [each.severity for each in judge_rows(CHECK, looks[0], own, looks[1:]).findings] == [Severity.INFO]
-
-
-def test_where_nothing_is_found_it_says_what_was_looked_at() -> None:
-    """Without findings the check says what it looked at, and it cannot tell if no broker was read."""
-    assert judged((40, 30)).quiet == "Nothing stands still of what 1 topic sends to others."
-    unknown = judged((9000,), message_rate_out=None)
-    assert unknown.cannot_tell == "Whether anything is sent of 1 topic, brokers do not tell."
-    none = judge_rows(CHECK, snapshot(0, {"a": {"replicated": False}}))
-    assert (none.quiet, none.cannot_tell) == ("No topic is replicated to another cluster.", None)
+    looks = [snapshot(minutes, {"a": dict(off)}) for minutes in (0, 15, 30)]
     unread = snapshot(0, {}) | {"brokers": [{"broker": "a:8080", "read": False}]}
-    assert judge_rows(CHECK, unread).cannot_tell == "No broker was read."
+    partial = [snapshot(15, {}, unread_brokers=["a:8080"]), looks[2]]
+    cases = {
+        "a partial snapshot in between": judge_rows(CHECK, looks[0], None, partial),
+        "a namespace's own times": judge_rows(CHECK, looks[0], own, looks[1:]),
+        "nothing stands still": judged((40, 30)),
+        "brokers do not tell what is sent": judged((9000,), message_rate_out=None),
+        "nothing is replicated": judge_rows(CHECK, snapshot(0, {"a": {"replicated": False}})),
+        "no broker was read": judge_rows(CHECK, unread),
+    }
+    golden(told(cases))
 
 
 @pytest.mark.parametrize(
@@ -164,42 +157,32 @@ def test_two_snapshots_of_one_minute_are_one(
     assert [(each.severity, each.subject) for each in found] == [(severity, "t/n to west")]
 
 
-@pytest.mark.parametrize(("rate", "found"), [(9.0, STILL), (0.0, None)], ids=["others flow", "nothing flows"])
-def test_one_that_stands_still_beside_others_is_found_at_the_second_look(
-    golden: Golden, rate: float, found: Severity | None
-) -> None:
-    """Where other topics are sent to the same cluster, no pause explains that one is not."""
-    now, before = (
-        snapshot(minutes, {"a": {"backlog_entries": entries} | SILENT, "b": {"message_rate_out": rate}})
-        for minutes, entries in ((0, 140_000), (10, 71_000))
-    )
-    findings = judge_rows(CHECK, now, None, [before]).findings
-    assert [each.severity for each in findings] == [found] * bool(found)
-    for each in findings:
-        golden(each.evidence)
+def test_what_is_lost_or_forgotten_is_told(golden: Golden) -> None:
+    """No pause explains one that stands still beside others; some versions drop what waits (apache/pulsar#22890)."""
 
+    def beside(rate: float) -> Judgement:
+        now, before = (
+            snapshot(minutes, {"a": {"backlog_entries": entries} | SILENT, "b": {"message_rate_out": rate}})
+            for minutes, entries in ((0, 140_000), (10, 71_000))
+        )
+        return judge_rows(CHECK, now, None, [before])
 
-@pytest.mark.parametrize(
-    ("version", "clusters", "waiting", "found"),
-    [
-        ("3.0.5", ["east"], 60_000, STILL),
-        ("3.0.6", ["east"], 60_000, None),
-        ("3.3.0", ["east"], 100, STILL),
-        ("3.0.5", ["east", "west"], 60_000, None),
-        ("3.0.5", ["east"], 99, None),
-        ("3.0.5-acme", None, 60_000, STILL),
-        (None, ["east"], 60_000, None),
-    ],
-)
-def test_what_this_version_drops_when_it_loads_a_topic_is_told_while_it_waits(
-    golden: Golden, version: str | None, clusters: list[str] | None, waiting: int, found: Any
-) -> None:
-    """A topic that only a policy of its own replicates loses what was not sent yet (apache/pulsar#22890)."""
-    rows = snapshot(0, {"a": {"backlog_entries": waiting}})
-    policies = {} if clusters is None else {"replication_clusters": clusters}
-    rows["namespaces"] = [{"namespace": "t/n", "policies_json": json.dumps(policies)}]
-    rows["brokers"] = [each | {"pulsar_version": version} for each in rows["brokers"]]
-    findings = judge_rows(CHECK, rows).findings
-    assert [each.severity for each in findings] == [found] * bool(found)
-    for each in findings:
-        golden(each.evidence)
+    def loaded(version: str | None, *clusters: str, waiting: int = 60_000) -> Judgement:
+        rows = snapshot(0, {"a": {"backlog_entries": waiting}})
+        policies = {"replication_clusters": clusters} if clusters else {}
+        rows["namespaces"] = [{"namespace": "t/n", "policies_json": json.dumps(policies)}]
+        rows["brokers"] = [each | {"pulsar_version": version} for each in rows["brokers"]]
+        return judge_rows(CHECK, rows)
+
+    cases = {
+        "others flow": beside(9.0),
+        "nothing flows": beside(0.0),
+        "a topic that its own policy alone replicates": loaded("3.0.5", "east"),
+        "a version that drops nothing": loaded("3.0.6", "east"),
+        "a later one that does, and a little that waits": loaded("3.3.0", "east", waiting=100),
+        "the namespace replicates it as well": loaded("3.0.5", "east", "west"),
+        "next to nothing waits": loaded("3.0.5", "east", waiting=99),
+        "a version of somebody's own, and no policy": loaded("3.0.5-acme"),
+        "a version that was not read": loaded(None, "east"),
+    }
+    golden(told(cases))

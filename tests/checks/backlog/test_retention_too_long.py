@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.backlog.retention import RETENTION_TOO_LONG
 from pulsar_steward.model.finding import Severity
+from tests.checks.backlog.conftest import Scene
 from tests.checks.backlog.documents import age, retention, size
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
-    from tests.checks.backlog.conftest import Scene
     from tests.golden import Golden
 
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
@@ -64,30 +65,21 @@ def test_only_much_for_long_is_found(scene: Scene) -> None:
     assert scene.found(RETENTION_TOO_LONG) == {subject: severity for subject, severity in expected.items() if severity}
 
 
-def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden) -> None:
-    """The evidence sums the namespace's topics over the cluster, without those that retain otherwise."""
-    scene.namespace(retention_policies=MONTH)
+def test_what_it_says(golden: Golden) -> None:
+    """In bytes over the cluster, without topics that retain otherwise; else the brokers' default counts."""
+    default = {"defaultRetentionTimeInMinutes": str(30 * DAY), "defaultRetentionSizeInMB": "-1"}
+    summed = Scene().configured().namespace(retention_policies=MONTH)
     for name, stored in (("a", TIB), ("b", 3 * TIB), ("apart", 9 * TIB)):
-        scene.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
-    scene.add("drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1)))
-    (finding,) = scene.judged(RETENTION_TOO_LONG).findings
-    golden(finding.evidence)
-    assert finding.figures["consumed_bytes"] == 7 * TIB // 2
-
-
-def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
-    """The brokers' default retention counts if a namespace sets none, and the check cannot tell if it was not read."""
-    scene.configured(defaultRetentionTimeInMinutes=str(30 * DAY), defaultRetentionSizeInMB="-1")
-    scene.namespace().topic(storage_bytes=TIB)
-    (finding,) = scene.judged(RETENTION_TOO_LONG).findings
-    assert "(the brokers' default)" in finding.evidence
-    unread = scene.configured(defaultRetentionTimeInMinutes=None).judged(RETENTION_TOO_LONG)
-    assert not unread.findings
-    assert "retention_minutes" in (unread.cannot_tell or "")
-
-
-def test_an_idle_cluster_is_quiet(scene: Scene) -> None:
-    """A long retention leads to no finding if the topics store nothing."""
-    judgement = scene.namespace(retention_policies=MONTH).topic().judged(RETENTION_TOO_LONG)
-    assert (judgement.findings, judgement.cannot_tell) == ((), None)
-    assert judgement.quiet
+        summed.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
+    cases = {
+        "three topics, one of which retains otherwise": summed.add(
+            "drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1))
+        ),
+        "the brokers' default": Scene().configured(**default).namespace().topic(storage_bytes=TIB),
+        "a default that was not read": Scene()
+        .configured(**default | {"defaultRetentionTimeInMinutes": None})
+        .namespace()
+        .topic(storage_bytes=TIB),
+        "an idle cluster": Scene().configured().namespace(retention_policies=MONTH).topic(),
+    }
+    golden(told({rule: scene.judged(RETENTION_TOO_LONG) for rule, scene in cases.items()}))

@@ -14,12 +14,12 @@ from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_policy
+from tests.checks.backlog.conftest import Scene
 from tests.checks.backlog.documents import EVICT, HOLD, age, size
-from tests.checks.conftest import as_text
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
-    from tests.checks.backlog.conftest import Scene
     from tests.golden import Golden
 
 MIB, GIB = 1024**2, 1024**3
@@ -141,34 +141,11 @@ def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Ch
 
 
 def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
-    """Heartbeat topics, system namespaces and change events give no finding about a quota."""
     for name in ("acme/orders", "pulsar/system", "pulsar/lab/a:8080"):
         scene.namespace(name, size(1000))
     for topic in ("pulsar/system/t", "pulsar/lab/a:8080/healthcheck", "acme/orders/__change_events"):
         scene.topic(topic, 10**9)
     assert not scene.found(BACKLOG_NEAR_QUOTA)
-
-
-def test_the_evidence_names_who_holds_the_backlog(scene: Scene, golden: Golden) -> None:
-    """The evidence gives share, consequence, delayed messages, slowest subscription and its worst consumer."""
-    scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
-    scene.add("subscriptions", subscription="big", backlog_entries=900, consumers=0)
-    scene.add("subscriptions", subscription="slow", backlog_entries=90, consumers=2)
-    scene.add("clients", subscription="slow", consumer="c1", address="10.0.0.1:4711", unacked_messages=5)
-    scene.add("clients", subscription="slow", consumer="c2", address="10.0.0.2:4711", unacked_messages=50, blocked=True)
-    scene.add("drilled", quota_limit_bytes=1000, slowest_subscription="slow", delayed_messages=7)
-    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene, golden: Golden) -> None:
-    """The evidence names the subscription with the largest backlog where the topic was not drilled."""
-    scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
-    scene.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
-    scene.add("subscriptions", subscription="b", backlog_entries=3, consumers=0)
-    (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
-    golden(finding.evidence)
 
 
 MADE = 1_767_312_000_000
@@ -203,7 +180,6 @@ def test_a_subscription_that_began_in_what_was_kept_is_said_to(
 
 
 def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
-    """The fullest topics are listed first, equal ones by name, and the rest is counted."""
     scene.namespace(quotas=size(1000))
     for number in range(MAX_FINDINGS + 3):
         scene.topic(f"acme/orders/t{number:03}", 900 if number < MAX_FINDINGS + 2 else 999)
@@ -249,16 +225,6 @@ def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
     assert scene.found(BACKLOG_QUOTA_MISSING) == expected([each for _, each in BACKLOGS.values()], "acme/n{0}")
 
 
-def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene, golden: Golden) -> None:
-    """One finding sums the backlogs of a namespace's topics on all brokers and names the largest of them."""
-    scene.namespace()
-    for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
-        scene.topic(f"acme/orders/{name}", backlog)
-    (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
-    assert finding.figures == {"backlog_bytes": 8 * GIB, "most_backlog_bytes": 3 * GIB, "topics": 3}
-    golden(finding.evidence)
-
-
 STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
     "a real backlog": ({}, {"backlog_entries": 2048}, None),
     "none left, producers gone": ({"producers": 0}, {"backlog_entries": 0}, CRITICAL),
@@ -299,21 +265,10 @@ def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
     assert scene.found(QUOTA_STUCK) == expected([severity for *_, severity in STUCK.values()])
 
 
-def test_it_says_how_much_the_entries_explain(scene: Scene, golden: Golden) -> None:
-    """The finding about a stuck quota says how many bytes the entries of the backlog explain."""
-    scene.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
-    scene.add("subscriptions", backlog_entries=90_000)
-    (finding,) = scene.judged(QUOTA_STUCK).findings
-    assert finding.severity is WARNING
-    golden(finding.evidence)
-    assert "1 producer is still connected" in finding.evidence
-    assert finding.figures["plausible_bytes_per_entry"] == MIB
-
-
-@pytest.mark.parametrize(("told", "severity"), [("104857600", None), ("1048576", CRITICAL), ("nonsense", None)])
-def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, told: str, severity: Severity | None) -> None:
+@pytest.mark.parametrize(("largest", "severity"), [("104857600", None), ("1048576", CRITICAL), ("nonsense", None)])
+def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, largest: str, severity: Severity | None) -> None:
     """The brokers' `maxMessageSize` limits the assumed size of an entry if it is below the policy's value."""
-    scene.configured(maxMessageSize=told).namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
+    scene.configured(maxMessageSize=largest).namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
     scene.add("subscriptions", backlog_entries=1000)
     found = scene.found(QUOTA_STUCK, a_policy(quota_stuck={"most_bytes_per_entry": 2 * MIB}))
     assert list(found.values()) == ([severity] if severity else [])
@@ -330,12 +285,6 @@ def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, seve
     assert all("left over" in finding.evidence and "Indirect" in finding.evidence for finding in findings)
 
 
-def test_a_topic_without_subscriptions_may_be_stuck(scene: Scene) -> None:
-    """A topic over its quota without subscriptions and producers is critical."""
-    scene.namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
-    assert list(scene.found(QUOTA_STUCK).values()) == [CRITICAL]
-
-
 def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) -> None:
     """Only the fullest topics over their quota are looked at, and without a finding the check cannot tell."""
     over = replace(QUOTA_STUCK.shards["over_quota"], most=2)
@@ -348,20 +297,38 @@ def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) ->
     assert set(scene.found(check)) == {"persistent://acme/orders/w"}
 
 
-def test_one_of_a_kind_is_one(scene: Scene, golden: Golden) -> None:
-    """Texts about a single topic use the singular."""
-    scene.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
-    golden(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell)
-    golden(scene.judged(QUOTA_STUCK).cannot_tell)
-    scene.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
-    (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
-    golden(finding.evidence)
-
-
-def test_a_batch_is_said_to_be_one_entry(scene: Scene, golden: Golden) -> None:
-    """The evidence says how many messages an entry may hold if this is known."""
-    scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
-    scene.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
-    scene.add("clients", consumer="c", address="10.0.0.1:1", unacked_messages=500)
-    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-    golden(finding.evidence)
+def test_what_it_says(golden: Golden) -> None:
+    """Who holds the backlog, and the worst consumer: by what the topic tells, else who has most left."""
+    near, unasked, batch, spread, stuck, empty, single = (Scene().configured() for _ in range(7))
+    near.namespace(quotas=size(1000)).topic(backlog_bytes=970)
+    near.add("subscriptions", subscription="big", backlog_entries=900, consumers=0)
+    near.add("subscriptions", subscription="slow", backlog_entries=90, consumers=2)
+    near.add("clients", subscription="slow", consumer="c1", address="10.0.0.1:4711", unacked_messages=5)
+    near.add("clients", subscription="slow", consumer="c2", address="10.0.0.2:4711", unacked_messages=50, blocked=True)
+    near.add("drilled", quota_limit_bytes=1000, slowest_subscription="slow", delayed_messages=7)
+    unasked.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
+    unasked.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
+    unasked.add("subscriptions", subscription="b", backlog_entries=3, consumers=0)
+    batch.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
+    batch.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
+    batch.add("clients", consumer="c", address="10.0.0.1:1", unacked_messages=500)
+    spread.namespace()
+    for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
+        spread.topic(f"acme/orders/{name}", backlog)
+    stuck.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
+    stuck.add("subscriptions", backlog_entries=90_000)
+    empty.namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
+    single.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
+    single.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
+    cases = {
+        "who holds it": near.judged(BACKLOG_NEAR_QUOTA),
+        "its topic was not asked": unasked.judged(PRODUCER_HOLD_RESTART_RISK),
+        "a batch is one entry": batch.judged(BACKLOG_NEAR_QUOTA),
+        "topics on several brokers, without a quota": spread.judged(BACKLOG_QUOTA_MISSING),
+        "how much entries explain": stuck.judged(QUOTA_STUCK),
+        "no subscription, and no producer any more": empty.judged(QUOTA_STUCK),
+        "the age of one topic is not known": single.judged(BACKLOG_NEAR_QUOTA),
+        "nor is it for the quota that is stuck": single.judged(QUOTA_STUCK),
+        "a single topic has no quota": single.judged(BACKLOG_QUOTA_MISSING),
+    }
+    golden(told(cases))

@@ -11,7 +11,7 @@ from pulsar_steward.checks.backlog.ttl_before_read import CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from tests.checks.backlog.conftest import TAKEN_AT, Scene
-from tests.checks.conftest import as_text
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
@@ -81,36 +81,6 @@ def test_what_will_be_deleted_unread_is_found(
     assert judgement.cannot_tell is None
 
 
-def test_the_forecast_can_be_worked_out_by_hand(golden: Golden) -> None:
-    """The forecast equals one by hand: 450 MB of growth in 30 minutes is a quarter of what is published."""
-    (finding,) = judged(scene(10_800), scene(10_350, minutes_ago=30)).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_what_expired_in_some_snapshots_is_lost_on_average() -> None:
-    """Messages that expired in only one of several snapshots are averaged over all of them."""
-    earlier = [scene(14_000, minutes_ago=10 * n, expired=400.0 * (n == 2)) for n in (1, 2, 3)]
-    (finding,) = judged(scene(14_000, consumers=1), *earlier).findings
-    assert finding.severity is CRITICAL
-    assert "The TTL deletes 100 entries/s unread (the mean of 4 snapshots)" in finding.evidence
-    assert "1 consumer is connected to it, and too slow." in finding.evidence
-    assert finding.figures["lost_entries_in_24_hours"] == 100 * 24 * HOUR
-
-
-@pytest.mark.parametrize("looks", [1, 3])
-def test_no_more_expires_than_waits_for_it(looks: int) -> None:
-    """The rate that brokers tell of the minute in which they delete is bounded by a TTL's share of what waits."""
-    now, *earlier = [scene(14_400, minutes_ago=15 * number, expired=1250.0) for number in range(looks)]
-    (finding,) = judged(now, *earlier).findings
-    of_all = "this snapshot" if looks == 1 else "the mean of 3 snapshots"
-    assert (
-        f"The TTL deletes 1,000 entries/s unread ({of_all}, where brokers tell 1,250 of single minutes): at this rate"
-        " 86,400,000 entries are lost in the next 24 h."
-    ) in finding.evidence
-    assert finding.figures["lost_entries_per_hour"] == 1000 * HOUR
-
-
 @pytest.mark.parametrize(
     ("megabytes", "then", "more", "found"),
     [
@@ -137,51 +107,64 @@ def test_what_is_neither_read_nor_added_is_deleted(
     assert judgement.cannot_tell is None
 
 
-def test_what_is_deleted_between_two_looks_can_be_worked_out_by_hand() -> None:
-    """The loss is the share of messages that is not read, over the snapshots, of the entries that are published."""
-    now = scene(14_400, messages_a_second=2000.0, message_rate_out=1400.0)
-    (finding,) = judged(now, scene(14_400, minutes_ago=30, messages_a_second=2000.0, message_rate_out=1600.0)).findings
-    assert (
-        "Of what is published, 25 % is not read, and the backlog hardly grows: the TTL deletes about 250 entries/s"
-        " unread, and 21,600,000 entries are lost in the next 24 h."
-    ) in finding.evidence
-    assert (finding.figures["lost_entries_per_hour"], finding.figures["seconds_until_loss"]) == (250 * HOUR, 0)
+def test_what_it_says(golden: Golden) -> None:
+    """By hand: 450 MB in 30 minutes are a quarter of what is published; 400 a second once in four looks are 100.
+
+    Of 2,000 messages a second, 500 are not read, in 250 entries.
+    """
+    flow: dict[str, Any] = {"messages_a_second": 2000.0}
+    losing = [scene(14_000, minutes_ago=10 * n, expired=400.0 * (n == 2)) for n in (1, 2, 3)]
+    old, before = scene(1_000), scene(10_350, minutes_ago=30)
+    old.add("drilled", oldest_backlog_age_seconds=4 * HOUR - 900, slowest_subscription="s")
+    standing = (
+        scene(14_400, **flow, message_rate_out=1400.0),
+        scene(14_400, minutes_ago=30, **flow, message_rate_out=1600.0),
+    )
+    cases = {
+        "it grows": judged(scene(10_800), before),
+        "some expired in one of four snapshots": judged(scene(14_000, consumers=1), *losing),
+        "it hardly grows, and not all is read": judged(*standing),
+        "it has come to its TTL": judged(scene(14_850), scene(14_400, minutes_ago=30)),
+        "it is young by what comes in": judged(scene(1_000), scene(900, minutes_ago=30)),
+        "and old by what its broker tells": judged(old, scene(900, minutes_ago=30)),
+        "some are delayed, which is another check's": judged(scene(10_800).add("drilled", delayed_messages=5), before),
+        "no earlier snapshot": judged(scene(10_800)),
+        "one that is too near": judged(scene(10_800), scene(10_350, minutes_ago=9)),
+        "one that is old enough for the policy": judged(scene(10_800), scene(10_350, minutes_ago=9), minimum_minutes=9),
+        "one of the same minute hides no growth": judged(scene(10_800), scene(10_800, minutes_ago=0.5), before),
+        "all is well": judged(scene(1), warning_hours=1),
+    }
+    golden(told(cases))
 
 
-def test_a_backlog_that_has_come_to_its_ttl_has_no_forecast() -> None:
-    """A backlog that is as old as the TTL and still grows is said to lose entries, without a time until then."""
-    (finding,) = judged(scene(14_850), scene(14_400, minutes_ago=30)).findings
-    assert finding.severity is WARNING
-    assert "Its backlog grows by 250 entries/s: the TTL deletes as many unread, and 21,600,000" in finding.evidence
+def test_what_it_says_of_rates_and_readers(golden: Golden) -> None:
+    """No more expires than waits for it: 1,000 a second; a reader that has more left than half a TTL is moved on."""
 
+    def of_reader(made: Scene, minutes: int = -1) -> Judgement:
+        kept = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1}
+        made.rows["namespaces"].clear()
+        return judged(made.namespace(message_ttl_in_seconds=4 * HOUR, retention_policies=kept))
 
-def test_an_age_that_brokers_tell_counts() -> None:
-    """The backlog's age is taken from the topic's statistics, if these have it, in place of an estimate."""
-    now, before = scene(1_000), scene(900, minutes_ago=30)
-    assert judged(now, before).findings == ()
-    now.add("drilled", oldest_backlog_age_seconds=4 * HOUR - 900, slowest_subscription="s")
-    (finding,) = judged(now, before).findings
-    assert "1,000,000 entries (953.7 MiB), the oldest 3.8 h old;" in finding.evidence
+    def behind(**more: Any) -> Scene:
+        return scene(7_200, **{"subscription": "reader-0123abc", "messages_a_second": 1_000.0, **more})
 
+    def at_the_end(expired: int) -> Scene:
+        made = scene(0, subscription="reader-0123abc", messages_a_second=0.0)
+        return made.add("drilled", subscription="reader-0123abc", expired_messages=expired)
 
-def test_delayed_messages_are_left_to_their_own_check() -> None:
-    """Subscriptions with delayed messages give no finding, as `delayed-past-ttl` looks at them."""
-    assert judged(scene(10_800).add("drilled", delayed_messages=5), scene(10_350, minutes_ago=30)).findings == ()
-
-
-def test_without_an_earlier_snapshot_nothing_is_known() -> None:
-    """The check cannot tell near the TTL without a snapshot that is at least `minimum_minutes` older."""
-    now = scene(10_800)
-    words = "1 topic comes near the TTL, and there is no earlier snapshot that shows whether the backlog grows."
-    assert judged(now).cannot_tell == words
-    assert judged(now, scene(10_350, minutes_ago=9)).cannot_tell == words
-    assert judged(now, scene(10_350, minutes_ago=9), minimum_minutes=9).findings
-
-
-def test_a_snapshot_taken_moments_before_hides_no_growth() -> None:
-    """A backlog that is the same in a snapshot of the same minute is still known to grow by an older one."""
-    (finding,) = judged(scene(10_800), scene(10_800, minutes_ago=0.5), scene(10_350, minutes_ago=30)).findings
-    assert "Its backlog grows by 250 entries/s" in finding.evidence
+    expiring = [scene(14_400, minutes_ago=15 * number, expired=1250.0) for number in range(3)]
+    cases = {
+        "brokers tell the rate of one minute": judged(expiring[0]),
+        "they tell it of three": judged(*expiring),
+        "more is retained": of_reader(behind(), 10_080),
+        "all is retained": of_reader(behind()),
+        "no more is retained": of_reader(behind(), 240),
+        "it is gone": of_reader(behind(consumers=0), 10_080),
+        "it reads what is new": of_reader(behind(megabytes_a_second=2.0, messages_a_second=2_000.0), 10_080),
+        "it has lost much already": of_reader(at_the_end(20_100)),
+        "it has lost little": of_reader(at_the_end(99)),
+    }
+    golden(told(cases))
 
 
 @pytest.mark.parametrize(
@@ -224,47 +207,3 @@ def test_what_expired_counts_in_the_snapshots_that_tell_it() -> None:
 
     assert "The TTL deletes 200 entries/s unread (an earlier snapshot)" in finding.evidence
     assert finding.figures["lost_entries_per_hour"] == 200 * HOUR
-
-
-def test_quiet_says_by_which_limits() -> None:
-    """The text for a healthy cluster names the policy's limits with their units."""
-    judgement = judged(scene(1), warning_hours=1)
-    assert judgement.quiet == "No TTL deletes within 1 hour what a subscription of 100 or more entries has not read."
-
-
-@pytest.mark.parametrize(
-    ("minutes", "more", "found"),
-    [
-        (10_080, {}, WARNING),
-        (-1, {}, WARNING),
-        (240, {}, None),
-        (10_080, {"consumers": 0}, None),
-        (10_080, {"megabytes_a_second": 2.0, "messages_a_second": 2_000.0}, None),
-    ],
-    ids=["more is retained", "all is retained", "no more is retained", "it is gone", "it reads what is new"],
-)
-def test_a_reader_of_old_messages_is_moved_on_as_well(
-    golden: Golden, minutes: int, more: dict[str, Any], found: Severity | None
-) -> None:
-    """If more is retained than the TTL leaves, and a reader has more left than half a TTL brings."""
-    made = scene(7_200, subscription="reader-0123abc", **{"messages_a_second": 1_000.0, **more})
-    made.rows["namespaces"].clear()
-    kept = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1}
-    made.namespace(message_ttl_in_seconds=4 * HOUR, retention_policies=kept)
-    findings = judged(made).findings
-    assert [each.severity for each in findings] == [found] * bool(found)
-    for each in findings:
-        golden(each.evidence)
-
-
-@pytest.mark.parametrize(("expired", "found"), [(20_100, WARNING), (99, None)])
-def test_what_a_reader_has_lost_already_is_told_by_its_topic(expired: int, found: Severity | None) -> None:
-    """It is at the end by then, and the rate of what expired is 0 again."""
-    made = scene(0, subscription="reader-0123abc", messages_a_second=0.0)
-    made.rows["namespaces"].clear()
-    kept = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-    made.namespace(message_ttl_in_seconds=4 * HOUR, retention_policies=kept)
-    made.add("drilled", subscription="reader-0123abc", expired_messages=expired)
-    findings = judged(made).findings
-    assert [each.severity for each in findings] == [found] * bool(found)
-    assert all("20,100 messages it was carried over unread" in each.evidence for each in findings)

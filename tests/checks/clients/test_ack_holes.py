@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import ack_holes as check
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
-from tests.checks.clients.conftest import by_name
+from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -52,45 +51,26 @@ def test_each_broker_has_a_limit_of_its_own(scene: Any, golden: Golden) -> None:
     golden(judgement.findings[0].evidence)
 
 
-@pytest.mark.parametrize(
-    ("settings", "holes"), [(RANGES, 6000), (RANGES, 12_000), ({}, 6000)], ids=["near", "beyond", "long arrays"]
-)
-def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, golden: Golden) -> None:
-    """The evidence gives the number of ack holes, the limit and the effect of a restart."""
-    scene.configured(**settings).subscription("t", ack_holes=holes).consumer("t", "slow", unacked_messages=5)
-    (finding,) = scene.judged(check.CHECK).findings
-    golden(finding.evidence)
-    assert finding.figures == {"ack_holes": holes, "ack_holes_persisted_at_most": 10_000}
+def test_what_it_says(golden: Golden) -> None:
+    """What a restart does to more holes than are persisted; silence is health only where the limit is known."""
 
+    def of(holes: int, settings: dict[str, Any] | None = None, *, read: bool = True) -> Scene:
+        scene = Scene().configured(**settings or {}).subscription("t", ack_holes=holes)
+        scene.rows["brokers"] = [{"broker": "b:8080", "read": read, "topics": 1}]
+        return scene.consumer("t", "slow", unacked_messages=5)
 
-def test_the_share_comes_from_the_policy(scene: Any) -> None:
-    """The warning starts at the share of the limit that the policy sets."""
-    scene.configured().subscription("t", ack_holes=7999).subscription("u", ack_holes=8000)
-    loose = Policy.model_validate({"ack_holes": {"warning_percent": 80}})
-    assert by_name(scene.judged(check.CHECK, loose)) == {"u": Severity.WARNING}
-
-
-def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """The findings with the most ack holes come first, and those that do not fit are counted."""
-    scene.configured()
+    two, many = of(7999).subscription("u", ack_holes=8000), Scene().configured()
     for number in range(MAX_FINDINGS + 1):
-        scene.subscription(f"t{number}", ack_holes=20_000 + number)
-    judgement = scene.judged(check.CHECK)
-    assert judgement.more == 1
-    listed = [finding.figures["ack_holes"] for finding in judgement.findings]
-    assert listed == list(range(20_000 + MAX_FINDINGS, 20_000, -1))  # without the fewest
-
-
-@pytest.mark.parametrize(
-    ("read", "limit", "lacking"), [(True, "10000", None), (True, None, LIMIT), (False, "10000", "No broker")]
-)
-def test_silence_means_health_only_where_the_limit_is_known(
-    scene: Any, read: bool, limit: str | None, lacking: str | None, golden: Golden
-) -> None:
-    """The check cannot tell without a finding when the limit or the broker was not read."""
-    scene.configured(**{LIMIT: limit}).subscription("t", ack_holes=40)
-    scene.rows["brokers"] = [{"broker": "b:8080", "read": read, "topics": 1}]
-    judgement = scene.judged(check.CHECK)
-    golden(judgement.quiet)
-    assert judgement.findings == ()
-    assert judgement.cannot_tell is None if lacking is None else lacking in str(judgement.cannot_tell)
+        many.subscription(f"t{number}", ack_holes=20_000 + number)
+    loose = Policy.model_validate({"ack_holes": {"warning_percent": 80}})
+    cases = {
+        "near the limit, as ranges": of(6000, RANGES),
+        "beyond it, as ranges": of(12_000, RANGES),
+        "near the limit, as long arrays": of(6000),
+        "more than a hundred": many,
+        "few": of(40),
+        "the limit was not read": of(40, {LIMIT: None}),
+        "the broker was not read": of(40, read=False),
+    }
+    judged = {rule: scene.judged(check.CHECK) for rule, scene in cases.items()}
+    golden(told({**judged, "at the policy's share, and below it": two.judged(check.CHECK, loose)}))

@@ -12,12 +12,13 @@ from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
 from pulsar_steward.model.broker_defaults import CURSOR_WRITES
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
-from tests.checks.conftest import judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
     from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
 WARNING, INFO = Severity.WARNING, Severity.INFO
 OWN, TOPIC = "acme/orders", "persistent://acme/orders/x"
@@ -81,10 +82,12 @@ def test_many_writes_that_are_a_large_share(cursors: float, entries: float, seve
     assert judgement.cannot_tell is None
 
 
-@pytest.mark.parametrize("namespace", ["pulsar/system", "pulsar/b-0:8080"])
-def test_pulsars_own_namespaces_are_left_alone(namespace: str) -> None:
-    """The cursors of coordinators and heartbeats are nobody's to write more seldom."""
-    assert judged(9_000, 0, namespace=namespace).findings == ()
+def test_the_limit_in_force_is_said(golden: Golden) -> None:
+    """Both rates, their share, and the limit with where it stands; Pulsar's own namespaces are nobody's to change."""
+    limits = {"none of its own": None, "at each acknowledgement": 0.0, "ten times a second": 10.0}
+    of_pulsar = ("pulsar/system", "pulsar/b-0:8080")
+    said = {rule: judged(6_000, 2_000, own=own) for rule, own in limits.items()}
+    golden(told({**said, **{name: judged(9_000, 0, namespace=name) for name in of_pulsar}}))
 
 
 @pytest.mark.parametrize(
@@ -114,52 +117,22 @@ def test_large_ack_states_that_are_written_often(
         assert "each write writes it whole" in finding.evidence
 
 
-@pytest.mark.parametrize(
-    ("own", "words"),
-    [
-        (None, f"each once in 1 s at most as it sets nothing else ({CURSOR_WRITES})"),
-        (0.0, "a second, at each acknowledgement by the namespace's own policy"),
-        (10.0, "each 10 times a second at most by the namespace's own policy"),
-    ],
-)
-def test_the_limit_in_force_is_said(own: float | None, words: str) -> None:
-    """The evidence has both rates, their share, and the limit with where it stands."""
-    (finding,) = judged(6_000, 2_000, own=own).findings
-    assert "cursors are written 6,000 times a second" in finding.evidence
-    assert "75 % of what its brokers write to bookies, beside 2,000 entries of messages" in finding.evidence
-    assert words in finding.evidence
-
-
-def test_the_thresholds_are_the_policys() -> None:
-    """The share and the numbers are taken from the policy."""
-    policy = a_policy(ack_state_often={"least_percent": 10, "warning_writes_per_second": 100})
-    assert [each.severity for each in judged(100, 900, policy=policy).findings] == [WARNING]
-
-
-def test_how_often_is_not_made_up_where_brokers_do_not_tell() -> None:
-    """Without the series of a broker, large ack states count at the limit, and no number of writes is said."""
-    rows: Rows = {
-        "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
+def test_what_it_says(golden: Golden) -> None:
+    """Without a broker's series, large ack states count at the limit without a number, and silence proves nothing."""
+    untold: Rows = {
         "brokers": [{"broker": "b-0:8080", "read": True}],
         "configuration": [{"broker": "b-0:8080", "key": CURSOR_WRITES, "value": "1.0"}],
         "topics": [{"topic": TOPIC, "namespace": OWN, "broker": "b-0:8080"}],
         "subscriptions": [{"topic": TOPIC, "namespace": OWN, "subscription": "s", "message_rate_out": 10.0}],
         "drilled": [{"topic": TOPIC, "subscription": "s", "ack_state_bytes": 10_000_000}],
     }
-    (finding,) = judge_rows(ACK_STATE_OFTEN, rows, None).findings
-    assert "not all brokers tell" in finding.evidence
-    assert "0 times" not in finding.evidence
-    assert finding.figures == {"state_bytes_per_second": 10_000_000}
-
-
-def test_brokers_that_do_not_tell_are_named() -> None:
-    """Without the series of a broker, silence proves nothing."""
-    rows: Rows = {
-        "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
-        "brokers": [{"broker": f"b-{number}:8080", "read": True} for number in range(2)],
-        "metrics": [sample(0, MARK_DELETES, 0.0)],
+    brokers = [{"broker": f"b-{number}:8080", "read": True} for number in range(2)]
+    own = a_policy(ack_state_often={"least_percent": 10, "warning_writes_per_second": 100})
+    cases = {
+        "the share and the numbers are the policy's": judged(100, 900, policy=own),
+        "how often is not made up where brokers do not tell": judge_rows(ACK_STATE_OFTEN, untold),
+        "one of two brokers does not tell": judge_rows(
+            ACK_STATE_OFTEN, {"brokers": brokers, "metrics": [sample(0, MARK_DELETES, 0.0)]}
+        ),
     }
-    told = judge_rows(ACK_STATE_OFTEN, rows, None).cannot_tell
-    assert told is not None
-    assert "b-1:8080" in told
-    assert "b-0" not in told
+    golden(told(cases))

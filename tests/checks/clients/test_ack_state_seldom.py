@@ -11,12 +11,13 @@ from pulsar_steward.checks.clients.cursors import ACK_STATE_SELDOM
 from pulsar_steward.model.broker_defaults import CURSOR_WRITES as DEFAULT
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
-from tests.checks.conftest import judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
     from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
 WARNING, INFO = Severity.WARNING, Severity.INFO
 OWN, OTHER = "acme/orders", "acme/others"
@@ -82,40 +83,14 @@ def test_what_would_come_again_is_counted(
     assert judgement.cannot_tell is None
 
 
-@pytest.mark.parametrize("default", [(), ("some",)])
-def test_what_was_not_read_is_said(default: tuple[str, ...]) -> None:
-    """The check cannot tell when the brokers' default was not read or is no number."""
-    judgement = judged(None, default)
-    assert judgement.findings == ()
-    assert judgement.cannot_tell
-
-
-@pytest.mark.parametrize("rate", [0.0, None])
-def test_nothing_that_is_consumed_is_information(rate: float | None) -> None:
-    """A namespace that consumes nothing, or nothing known, gives information with a count of zero messages."""
-    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
-    assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
-    assert ("what 2 subscriptions get is not told" in finding.evidence) == (rate is None)
-
-
-@pytest.mark.parametrize("rate", [0.4, 0.6, 2.49])
-def test_rates_below_a_message_a_second_add_up(rate: float) -> None:
-    """Rates of subscriptions are added up exactly, and only their sum is rounded."""
-    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
-    assert finding.figures["messages"] == round(2 * rate * 100)
-    assert f"Consumers get {round(2 * rate)} message" in finding.evidence
-
-
-@pytest.mark.parametrize("rate", [float("nan"), float("inf"), 1e300])
-def test_a_rate_that_makes_no_sense_counts_for_nothing(rate: float) -> None:
-    """A rate that is no number, or larger than any could be, does not break the check."""
-    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
-    assert finding.figures["messages"] == 0
-
-
-def test_the_thresholds_are_the_policys() -> None:
-    """The thresholds in seconds and in messages are taken from the policy."""
-    policy = a_policy(ack_state_seldom={"information_seconds": 5, "warning_messages": 1_000})
-    (finding,) = judged(None, ("0.2",), policy=policy).findings
-    assert (finding.subject, finding.severity) == ("lab", WARNING)
-    assert "once in 5 s" in finding.evidence
+def test_what_it_says(golden: Golden) -> None:
+    """Rates are added up exactly, and only their sum is rounded; one that makes no sense counts for nothing."""
+    rates = (0.0, None, 0.4, 0.6, 2.49, float("nan"), float("inf"), 1e300)
+    own = a_policy(ack_state_seldom={"information_seconds": 5, "warning_messages": 1_000})
+    cases = {
+        "the default was not read": judged(None, ()),
+        "the default is no number": judged(None, ("some",)),
+        **{f"two rates of {rate}": judged(0.01, ("1.0",), rates=(rate, 50.0)) for rate in rates},
+        "the policy's thresholds": judged(None, ("0.2",), policy=own),
+    }
+    golden(told(cases))

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.clients.client_numbers import CLIENT_VERSIONS
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
-from tests.checks.conftest import judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -35,59 +34,24 @@ def snapshot(*rows: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_a_known_bug_is_a_warning(golden: Golden) -> None:
-    """A version with a known bug is one warning over all brokers, with numbers, hosts, an example and the source.
+def test_what_it_says(golden: Golden) -> None:
+    """A version with a known bug is one warning over all brokers, with an example; other old ones are information.
 
     As a host may have clients on both brokers, hosts are at least as many as one broker tells.
     """
-    rows = snapshot(clients("2.6.2", 5, producers=7), clients("2.6.2", 30, "b:1", hosts=3, busiest_hosts=["10.0.0.9"]))
-    (finding,) = judge_rows(CLIENT_VERSIONS, rows).findings
-    assert (finding.severity, finding.subject) == (Severity.WARNING, "acme/orders")
-    golden(finding.evidence)
-    assert finding.figures == {"clients": 43, "consumers": 35, "hosts": 3, "producers": 8}
-
-
-def test_few_or_unknown_or_old_ones_are_information() -> None:
-    """Unknown or old versions, and few clients with a known bug, are information and come after warnings."""
-    rows = snapshot(
-        clients(""),
-        clients("2.6.2", 8),
-        clients("2.7.0", namespace="acme/old"),
-        clients("Pulsar-Go-v0.16.0", namespace="acme/go"),
-        clients("Pulsar-Java-v4.0.7", hosts=None),
-    )
-    found = judge_rows(CLIENT_VERSIONS, rows).findings
-    assert [(each.subject, each.severity) for each in found] == [
-        ("acme/go", Severity.WARNING),
-        ("acme/old", Severity.INFO),
-        ("acme/orders", Severity.INFO),
-        ("acme/orders", Severity.INFO),
-    ]
-    words = "of which their brokers know no version, on 2 hosts"
-    assert any(words in each.evidence and "apache/pulsar-client-go#650" in each.evidence for each in found)
-
-
-def test_a_namespace_may_have_its_own_threshold() -> None:
-    """A known bug is only information in a namespace whose own `minimum_clients` is not reached."""
     own = {"namespaces": {"acme/orders": {"client_versions": {"minimum_clients": 50}}}}
-    (finding,) = judge_rows(CLIENT_VERSIONS, snapshot(clients("2.6.2")), Policy.model_validate(own)).findings
-    assert finding.severity is Severity.INFO
-
-
-def test_others_are_told_where_all_is_well(golden: Golden) -> None:
-    """Without findings the check lists the clients' versions with their numbers, without Pulsar's own namespaces."""
-    rows = snapshot(
-        clients("Pulsar-Java-v4.0.7", hosts=None),
-        clients("Pulsar-Go-v0.20.0", 5, hosts=None),
-        clients("2.6.2", namespace="pulsar/system"),
-        clients("2.6.2", namespace="pulsar/east/a:1"),
-    )
-    judgement = judge_rows(CLIENT_VERSIONS, rows)
-    assert judgement.findings == ()
-    golden(judgement.quiet)
-    assert judgement.cannot_tell is None
-
-
-def test_without_clients_that_is_said() -> None:
-    """The check finds nothing when no client is connected, and says so."""
-    assert judge_rows(CLIENT_VERSIONS, snapshot()).quiet == "There is no client."
+    busy = clients("2.6.2", 30, "b:1", hosts=3, busiest_hosts=["10.0.0.9"])
+    few = clients(""), clients("2.6.2", 8), clients("2.7.0", namespace="acme/old")
+    go = clients("Pulsar-Go-v0.16.0", namespace="acme/go"), clients("Pulsar-Java-v4.0.7", hosts=None)
+    pulsars_own = [clients("2.6.2", namespace=name) for name in ("pulsar/system", "pulsar/east/a:1")]
+    new = clients("Pulsar-Java-v4.0.7", hosts=None), clients("Pulsar-Go-v0.20.0", 5, hosts=None)
+    cases: dict[str, tuple[Any, ...]] = {
+        "a known bug": (snapshot(clients("2.6.2", 5, producers=7), busy),),
+        "an unknown and an old version": (snapshot(clients(""), few[2]),),
+        "few clients with a known bug": (snapshot(few[1]),),
+        "few clients with a known bug come after many": (snapshot(*few, *go),),
+        "fewer than the namespace's own threshold": (snapshot(clients("2.6.2")), Policy.model_validate(own)),
+        "all is well, without Pulsar's own namespaces": (snapshot(*new, *pulsars_own),),
+        "no client is connected": (snapshot(),),
+    }
+    golden(told({rule: judge_rows(CLIENT_VERSIONS, *case) for rule, case in cases.items()}))

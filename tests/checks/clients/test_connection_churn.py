@@ -13,8 +13,8 @@ from pulsar_steward.checks.clients.churn_brokers import LOOKUPS_FAILED, THROTTLE
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, SUCCEEDED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
-from tests.checks.clients.conftest import by_name
-from tests.checks.conftest import as_text
+from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -92,60 +92,27 @@ def test_severity_follows_from_how_long_connections_last(scene: Any) -> None:
     assert next(iter(by_name(judgement))) == "nobody-left:1"
 
 
-@pytest.mark.parametrize("clients", [(100, 50, 60, 40), (120, 120, 0, 0)], ids=["settled", "just loaded"])
-def test_the_evidence_says_what_else_it_may_be(scene: Any, clients: tuple[int, int, int, int], golden: Golden) -> None:
-    """The evidence says what else may explain that the clients are new."""
-    scene.measured(CALM)
-    add(scene, "t", clients)
-    (finding,) = scene.judged(check.CHECK).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_the_evidence_of_a_broker_has_the_counts(scene: Any, golden: Golden) -> None:
-    """The evidence gives a broker's active and replaced connections and its failed handshakes."""
-    scene.measured({STARTED: NOW - 36_000, ACTIVE: 500, SUCCEEDED: 60_500, FAILED: 70})
-    (finding,) = scene.judged(check.CHECK).findings
-    assert finding.subject == "b:8080"
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-@pytest.mark.parametrize(
-    ("told", "words", "figures"),
-    [
-        ({}, " 720.0 times an hour.", {}),
-        ({LOOKUPS_FAILED: 0, THROTTLED: 0}, " an hour.", {"connections_throttled": 0, "lookups_failed": 0}),
-        (
-            {LOOKUPS_FAILED: 1200, THROTTLED: 1},
-            " an hour; 1,200 lookups failed; 1 connection is throttled now.",
-            {"connections_throttled": 1, "lookups_failed": 1200},
-        ),
-        ({THROTTLED: -2}, " an hour.", {"connections_throttled": 0}),
-    ],
-)
-def test_what_else_brokers_refused_is_evidence(
-    scene: Any, told: dict[str, float], words: str, figures: dict[str, int]
-) -> None:
-    """Failed lookups and throttled connections are evidence where they are reported, and a negative one is 0."""
-    scene.measured({STARTED: NOW - 3600, ACTIVE: 10, SUCCEEDED: 7210, **told})
-    (finding,) = scene.judged(check.CHECK).findings
-    assert finding.evidence.endswith(words)
-    more = {key: value for key, value in finding.figures.items() if key in {"connections_throttled", "lookups_failed"}}
-    assert more == figures
-    assert {type(each) for each in finding.figures.values()} == {int}
-
-
-def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """Topics and brokers share the list of findings, the worst severity first, and the rest is counted."""
-    scene.measured(CALM | {SUCCEEDED: 2_000_000 * 24})
+def test_what_it_says(golden: Golden) -> None:
+    """What else may explain new clients, and what else brokers refused, where they tell it: a negative number is 0."""
+    settled, loaded, many = Scene().measured(CALM), Scene().measured(CALM), Scene()
+    add(settled, "t", (100, 50, 60, 40))
+    add(loaded, "t", (120, 120, 0, 0))
+    many.measured(CALM | {SUCCEEDED: 2_000_000 * 24})
     for number in range(MAX_FINDINGS):
-        add(scene, f"t{number}", (100, 100, 0, 0))
-    add(scene, "bad", (9000, 8000, 0, 0))
-    judgement = scene.judged(check.CHECK)
-    assert len(judgement.findings) == MAX_FINDINGS
-    assert judgement.more == 2
-    assert [each.severity for each in judgement.findings[:3]] == [Severity.CRITICAL, Severity.WARNING, Severity.INFO]
+        add(many, f"t{number}", (100, 100, 0, 0))
+    add(many, "bad", (9000, 8000, 0, 0))
+    short = {STARTED: NOW - 3600, ACTIVE: 10, SUCCEEDED: 7210}
+    cases = {
+        "a topic that rests": settled,
+        "a topic that was just loaded": loaded,
+        "a broker's connections": Scene().measured({STARTED: NOW - 36_000, ACTIVE: 500, SUCCEEDED: 60_500, FAILED: 70}),
+        "nothing else is told": Scene().measured(short),
+        "nothing else was refused": Scene().measured(short | {LOOKUPS_FAILED: 0, THROTTLED: 0}),
+        "lookups failed": Scene().measured(short | {LOOKUPS_FAILED: 1200, THROTTLED: 1}),
+        "a negative number": Scene().measured(short | {THROTTLED: -2}),
+        "topics and brokers, more than a hundred": many,
+    }
+    golden(told({rule: scene.judged(check.CHECK) for rule, scene in cases.items()}))
 
 
 UNKNOWN: dict[str, tuple[dict[str, float], bool, bool]] = {

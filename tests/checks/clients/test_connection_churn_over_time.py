@@ -11,6 +11,7 @@ from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -70,23 +71,16 @@ def a_topic(scene: Any, clients: Clients, broker: str = "b:8080", name: str = "t
     return scene
 
 
-def test_a_topic_that_moves_each_time_is_another_checks() -> None:
-    """New clients of a topic that moves from snapshot to snapshot are information only."""
+def test_what_is_no_second_time() -> None:
+    """New clients of a topic that moves each time, or of a snapshot five minutes before, are information only."""
     owners = ("b:8080", "c:8080", "b:8080", "c:8080")
-    scene, *earlier = [a_topic(calm(Scene(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
-    (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
-    assert finding.severity is Severity.INFO
-    assert "just loaded or moved" in finding.evidence
-
-
-def test_the_same_new_clients_seen_twice_are_no_second_time() -> None:
-    """New clients in a snapshot of five minutes ago count as the same ones and do not raise the severity."""
-    scene, *earlier = [
-        a_topic(calm(Scene(minutes)), clients)
-        for minutes, clients in ((0, NEW), (5, NEW), (11, CALM), (16, CALM), (21, CALM))
-    ]
-    (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
-    assert finding.severity is Severity.INFO
+    moving = [a_topic(calm(Scene(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
+    seen_twice = ((0, NEW), (5, NEW), (11, CALM), (16, CALM), (21, CALM))
+    again = [a_topic(calm(Scene(minutes)), clients) for minutes, clients in seen_twice]
+    for (scene, *earlier), words in ((moving, "just loaded or moved"), (again, "")):
+        (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
+        assert finding.severity is Severity.INFO
+        assert words in finding.evidence
 
 
 # Connections now and handshakes since the start: a quarter of an hour ago, and now.
@@ -114,22 +108,21 @@ def test_a_burst_shows_between_snapshots() -> None:
     assert found == {broker: severity for broker, (*_, severity) in BROKERS.items() if severity}
 
 
-def test_the_evidence_of_a_burst_has_its_counts(golden: Golden) -> None:
-    """The evidence of a burst says how many connections were replaced and in which time."""
-    scene, earlier = (
-        Scene(minutes).measured({STARTED: START, ACTIVE: 500, SUCCEEDED: succeeded})
-        for minutes, succeeded in ((0, 8000), (MINUTES, 2000))
-    )
-    (finding,) = scene.judged(check.CHECK, earlier=[earlier]).findings
-    golden(finding.evidence)
-    assert finding.figures["connections_replaced"] == 6000
-
-
-def test_counters_of_another_process_are_not_compared() -> None:
-    """Counters of a broker that restarted between two snapshots are not compared."""
-    scene = Scene(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
-    earlier = Scene(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
-    assert not scene.judged(check.CHECK, earlier=[earlier]).findings
+def test_what_it_says(golden: Golden) -> None:
+    """Counters of another process are not compared, and readers come and go by nature."""
+    counted = {STARTED: START, ACTIVE: 500}
+    restarted = Scene(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
+    before = Scene(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
+    burst = Scene(0).measured(counted | {SUCCEEDED: 8000})
+    cases = {
+        "a burst between two snapshots": burst.judged(
+            check.CHECK, earlier=[Scene(MINUTES).measured(counted | {SUCCEEDED: 2000})]
+        ),
+        "restarted between two snapshots": restarted.judged(check.CHECK, earlier=[before]),
+        "new readers": a_namespace(calm(Scene()), CHURN, subscription="reader-1a2b3c4d5e").judged(check.CHECK),
+        "a namespace in a single snapshot": a_namespace(calm(Scene()), CHURN).judged(check.CHECK),
+    }
+    golden(told(cases))
 
 
 Namespace = tuple[int, int, int] | None
@@ -167,16 +160,3 @@ def a_namespace(scene: Any, like: Namespace, name: str = "t/n", subscription: st
         scene.topic(topic, namespace=name, broker=("b:8080", "c:8080")[number % 2], **consumers)
         scene.add("subscriptions", topic=topic, subscription=subscription, consumers_connected_recently=max(0, new - 1))
     return scene
-
-
-def test_readers_come_and_go_by_nature(scene: Any) -> None:
-    """Readers that connected recently give no finding."""
-    assert not a_namespace(calm(scene), CHURN, subscription="reader-1a2b3c4d5e").judged(check.CHECK).findings
-
-
-def test_the_evidence_of_a_namespace_counts_its_topics(scene: Any, golden: Golden) -> None:
-    """The evidence about a namespace counts its topics and clients, and a single snapshot gives information only."""
-    (finding,) = a_namespace(calm(scene), CHURN).judged(check.CHECK).findings
-    assert finding.severity is Severity.INFO
-    golden(finding.evidence)
-    assert finding.figures == {"clients": 1200, "clients_connected_recently": 900, "topics": 300}

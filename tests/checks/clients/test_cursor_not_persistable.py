@@ -9,8 +9,8 @@ import pytest
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients.cursors import CURSOR_NOT_PERSISTABLE, LONG_BYTES, LONG_ENTRIES
 from pulsar_steward.model.finding import Severity
-from tests.checks.clients.conftest import by_name
-from tests.checks.conftest import as_text
+from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -55,23 +55,6 @@ def test_thirty_million_entries_fill_a_frame() -> None:
     assert 30_000_000 < most < 31_000_000
 
 
-def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: Any) -> None:
-    """A cursor without ack holes gives no finding, however long its backlog is."""
-    scene.configured().subscription("t", ack_holes=0, entries_since_first_gap=FULL)
-    assert not scene.judged(CURSOR_NOT_PERSISTABLE).findings
-
-
-@pytest.mark.parametrize(
-    ("holes", "limit", "severity"),
-    [(90_000, "10000", None), (90_000, "1000000", Severity.INFO), (200_000, "1000000", Severity.WARNING)],
-)
-def test_persisted_as_ranges_the_holes_count(scene: Any, holes: int, limit: str, severity: Severity | None) -> None:
-    """An ack state that is persisted as ranges is judged by its holes up to the broker's limit, not its span."""
-    scene.configured(**{LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit})
-    scene.subscription("t", ack_holes=holes, entries_since_first_gap=FULL)
-    assert by_name(scene.judged(CURSOR_NOT_PERSISTABLE)) == ({"t": severity} if severity else {})
-
-
 def test_the_frame_follows_from_the_largest_message(scene: Any) -> None:
     """The most that an ack state may take follows from `maxMessageSize`, or from 5 MiB where it is not read."""
     for broker, message_bytes in (("large:1", "20971520"), ("silent:1", None)):
@@ -82,29 +65,7 @@ def test_the_frame_follows_from_the_largest_message(scene: Any) -> None:
     assert by_name(scene.judged(CURSOR_NOT_PERSISTABLE)) == {"silent": Severity.WARNING}
 
 
-EVIDENCE = {
-    "measured": (FRAME, "its ack state has 5.0 MiB of the 5.0 MiB that one entry of a cursor ledger holds"),
-    "unasked": (None, "its ack state may take up to 5.0 MiB (an estimate: its topic was not asked) of the 5.0 MiB"),
-    "small": (2048, "may take up to 5.0 MiB (an estimate; what was persisted last has 2.0 KiB) of the 5.0 MiB"),
-}
-
-
-def test_the_evidence_tells_a_measurement_from_an_estimate(golden: Golden, scene: Any) -> None:
-    """The evidence says whether the size of the ack state was measured or estimated."""
-    scene.configured()
-    for name, (measured, _) in EVIDENCE.items():
-        scene.subscription(name, entries_since_first_gap=FULL)
-        if measured is not None:
-            scene.drilled(name, ack_state_bytes=measured)
-    found = {each.subject.split()[0].rpartition("/")[2]: each for each in scene.judged(CURSOR_NOT_PERSISTABLE).findings}
-    assert {name: words in found[name].evidence for name, (_, words) in EVIDENCE.items()} == dict.fromkeys(
-        EVIDENCE, True
-    )
-    golden(as_text(found["measured"].figures))
-
-
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
-    """The findings with the largest ack states come first, and those that do not fit are counted."""
     scene.configured()
     for number in range(MAX_FINDINGS + 1):
         scene.subscription(f"t{number}").drilled(f"t{number}", ack_state_bytes=FRAME + number)
@@ -133,12 +94,6 @@ def test_silence_means_health_only_where_no_cursor_may_be_too_large(
         scene.drilled("t", ack_state_bytes=measured)
     judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
-
-
-def test_without_any_broker_nothing_is_known(scene: Any) -> None:
-    """The check cannot tell if no broker was read."""
-    scene.rows["brokers"] = []
-    assert scene.judged(CURSOR_NOT_PERSISTABLE).cannot_tell == "No broker was read."
 
 
 BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
@@ -178,10 +133,28 @@ def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any, golden: G
     golden(finding.evidence)
 
 
-def test_what_comes_on_top_is_told_of_a_large_state(scene: Any, golden: Golden) -> None:
-    """The evidence about a large ack state names the batches that may come on top of it."""
-    scene.configured(**{BATCH_ACKS: "true"}).subscription("t", **OF_BATCHES)
-    scene.drilled("t", ack_state_bytes=FRAME // 2)
-    (finding,) = scene.judged(CURSOR_NOT_PERSISTABLE).findings
-    assert finding.severity is Severity.WARNING
-    golden(finding.evidence)
+def test_what_it_says(golden: Golden) -> None:
+    """A measurement is told from an estimate; ranges count by their holes up to the broker's limit, not their span."""
+
+    def of(measured: int | None = None, settings: dict[str, str] | None = None, **like: Any) -> Scene:
+        scene = Scene().configured(**settings or {}).subscription("t", **like)
+        return scene if measured is None else scene.drilled("t", ack_state_bytes=measured)
+
+    def ranges(holes: int, limit: str) -> Scene:
+        settings = {LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit}
+        return of(settings=settings, ack_holes=holes, entries_since_first_gap=FULL)
+
+    unread = Scene()
+    unread.rows["brokers"] = []
+    cases = {
+        "measured": of(FRAME, entries_since_first_gap=FULL),
+        "its topic was not asked": of(entries_since_first_gap=FULL),
+        "what was persisted last is small": of(2048, entries_since_first_gap=FULL),
+        "no hole, and a long backlog": of(ack_holes=0, entries_since_first_gap=FULL),
+        "ranges up to a low limit": ranges(90_000, "10000"),
+        "ranges up to a high one": ranges(90_000, "1000000"),
+        "more ranges": ranges(200_000, "1000000"),
+        "batches come on top of a large state": of(FRAME // 2, {BATCH_ACKS: "true"}, **OF_BATCHES),
+        "no broker was read": unread,
+    }
+    golden(told({rule: scene.judged(CURSOR_NOT_PERSISTABLE) for rule, scene in cases.items()}))

@@ -9,7 +9,8 @@ import pytest
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients.client_numbers import CONSUMER_FANOUT, PRODUCER_FANOUT
 from pulsar_steward.model.finding import Severity
-from tests.checks.clients.conftest import by_name
+from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
@@ -37,7 +38,6 @@ def test_severity_follows_from_their_number(scene: Any, check: Check, clients: s
 
 @BOTH
 def test_the_worst_are_listed_and_the_others_counted(scene: Any, check: Check, clients: str, warning: int) -> None:
-    """The fullest partitions come first, and findings that do not fit are counted."""
     for number in range(MAX_FINDINGS + 2):
         scene.topic(f"t{number}", **{clients: warning + number})
     judgement = scene.judged(check)
@@ -55,27 +55,16 @@ def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str
     assert scene.judged(check).cannot_tell == "No broker was read."
 
 
-def test_the_evidence_names_the_largest_subscription(scene: Any, golden: Golden) -> None:
-    """The evidence names the largest subscription, its consumers and ack holes, and how many clients a move affects."""
-    scene.topic("t", consumers=8100, producers=120, subscriptions=2)
-    for subscription, consumers in (("small", 100), ("large", 8000)):
-        scene.add(
-            "subscriptions",
-            topic="persistent://t/n/t",
-            subscription=subscription,
-            type="Shared",
-            consumers=consumers,
-            ack_holes=77,
-        )
-    (finding,) = scene.judged(CONSUMERS).findings
-    golden(finding.evidence)
-    assert finding.figures == {"consumers": 8100, "largest_subscription_consumers": 8000, "producers": 120}
-
-
-@pytest.mark.parametrize(("recent", "said"), [(40, "1,200 producers, 40 of which"), (None, "1,200 producers.")])
-def test_the_evidence_tells_how_many_producers_are_new(scene: Any, recent: int | None, said: str) -> None:
-    """The evidence says how many producers connected recently, if that was read."""
-    scene.topic("t", producers=1200, producers_connected_recently=recent)
-    (finding,) = scene.judged(PRODUCERS).findings
-    assert said in finding.evidence
-    assert finding.figures.get("producers_connected_recently") == recent
+def test_what_it_says(golden: Golden) -> None:
+    """The largest subscription is named; new producers are counted if they were read."""
+    scene = Scene().topic("t", consumers=8100, producers=120, subscriptions=2)
+    for name, consumers in (("small", 100), ("large", 8000)):
+        row = {"topic": "persistent://t/n/t", "subscription": name, "type": "Shared"}
+        scene.add("subscriptions", **row, consumers=consumers, ack_holes=77)
+    new = [Scene().topic("t", producers=1200, producers_connected_recently=recent) for recent in (40, None)]
+    cases = {
+        "the largest subscription": scene.judged(CONSUMERS),
+        "some producers are new": new[0].judged(PRODUCERS),
+        "how many are new was not read": new[1].judged(PRODUCERS),
+    }
+    golden(told(cases))

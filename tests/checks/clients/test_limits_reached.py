@@ -10,7 +10,8 @@ import pytest
 from pulsar_steward.checks.clients.limits_reached import LIMIT_REACHED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DISPATCHING_LIMITED, PUBLISHING_LIMITED
-from tests.checks.clients.conftest import by_name
+from tests.checks.clients.conftest import Scene
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -84,24 +85,6 @@ def test_a_namespaces_limit_that_a_topic_reaches_is_found(
         golden(findings[0].evidence)
 
 
-@pytest.mark.parametrize(
-    ("setting", "policies", "topic"),
-    [
-        ("maxProducersPerTopic", {"max_producers_per_topic": 30}, {"producers": 20}),
-        ("maxPublishRatePerTopicInMessages", publishing("lab", 30), {"message_rate_in": 20.0}),
-    ],
-)
-def test_the_brokers_own_limit_holds_where_a_namespace_sets_none(
-    scene: Any, golden: Golden, setting: str, policies: Any, topic: Any
-) -> None:
-    """A namespace's limit goes before that of the brokers."""
-    limited(limited(scene), "t/own", **policies).configured(**{setting: "20"})
-    scene.topic("t", **topic).topic("persistent://t/own/t", **topic)
-    judgement = scene.judged(LIMIT_REACHED)
-    assert by_name(judgement) == {"t": Severity.WARNING}
-    golden(judgement.findings[0].evidence)
-
-
 @pytest.mark.parametrize(("backlog", "times", "found"), [(1000, 100, True), (999, 100, False), (1000, 99, False)])
 @pytest.mark.parametrize("drilled", [True, False])
 def test_a_dispatch_rate_is_told_where_messages_wait(
@@ -114,30 +97,6 @@ def test_a_dispatch_rate_is_told_where_messages_wait(
     else:
         held_back(scene, "subscription", messages=times - 1, size=1)
     assert bool(scene.judged(LIMIT_REACHED).findings) is found
-
-
-DISPATCH_RATES: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
-    "the namespace's": ("subscription", dispatching("subscriptionDispatchRate", 60, period=60), {}),
-    "the namespace's before the brokers'": (
-        "topic",
-        dispatching("topicDispatchRate", 10),
-        {"dispatchThrottlingRatePerTopicInMsg": "7"},
-    ),
-    "the brokers'": ("subscription", {}, {"dispatchThrottlingRatePerSubscriptionInByte": "10000000"}),
-    "a broker's of all topics together": ("broker", {}, {"dispatchThrottlingRateInMsg": "5000"}),
-    "the topic's own": ("subscription", {}, {"dispatchThrottlingRatePerTopicInMsg": "7"}),
-}
-
-
-@pytest.mark.parametrize(("reason", "policies", "settings"), DISPATCH_RATES.values(), ids=DISPATCH_RATES)
-def test_the_dispatch_rate_is_told_with_who_set_it(
-    scene: Any, golden: Golden, reason: str, policies: dict[str, Any], settings: dict[str, str]
-) -> None:
-    """Of the one that held messages back, by what brokers count."""
-    limited(scene, **policies).configured(**settings).subscription("t")
-    held_back(scene, reason, messages=738)
-    (finding,) = scene.judged(LIMIT_REACHED).findings
-    golden(finding.evidence)
 
 
 OWN_RATES = {
@@ -199,10 +158,34 @@ def test_metrics_tell_of_topics_that_were_not_drilled(
         golden(findings[0].evidence)
 
 
-def test_a_topic_has_one_finding_and_clients_come_first(scene: Any, golden: Golden) -> None:
-    """Who is refused is worse off than who waits."""
-    limited(scene, **RATE, max_producers_per_topic=2)
-    scene.topic("t", producers=2, message_rate_in=10.0).drilled("t", namespace="t/n", publishing_limited=173)
-    judgement = scene.judged(LIMIT_REACHED)
-    assert by_name(judgement) == {"t": Severity.WARNING}
-    golden(judgement.findings[0].evidence)
+def test_what_it_says(golden: Golden) -> None:
+    """A namespace's limit goes before the brokers'; who is refused is worse off than who waits."""
+
+    def of_brokers(setting: str, policies: dict[str, Any], **topic: Any) -> Any:
+        scene = limited(limited(Scene()), "t/own", **policies).configured(**{setting: "20"})
+        return scene.topic("t", **topic).topic("persistent://t/own/t", **topic)
+
+    def dispatch(reason: str, policies: dict[str, Any], **settings: str) -> Any:
+        scene = limited(Scene(), **policies).configured(**settings).subscription("t")
+        return held_back(scene, reason, messages=738)
+
+    own_period = dispatching("subscriptionDispatchRate", 60, period=60)
+    of_topics, of_subscriptions = "dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerSubscriptionInByte"
+    both = limited(Scene(), **RATE, max_producers_per_topic=2).topic("t", producers=2, message_rate_in=10.0)
+    cases = {
+        "the brokers' limit of producers, and a namespace's": of_brokers(
+            "maxProducersPerTopic", {"max_producers_per_topic": 30}, producers=20
+        ),
+        "the brokers' publish rate, and a namespace's": of_brokers(
+            "maxPublishRatePerTopicInMessages", publishing("lab", 30), message_rate_in=20.0
+        ),
+        "the namespace's dispatch rate": dispatch("subscription", own_period),
+        "the namespace's before the brokers'": dispatch(
+            "topic", dispatching("topicDispatchRate", 10), **{of_topics: "7"}
+        ),
+        "the brokers'": dispatch("subscription", {}, **{of_subscriptions: "10000000"}),
+        "a broker's of all topics together": dispatch("broker", {}, dispatchThrottlingRateInMsg="5000"),
+        "the topic's own": dispatch("subscription", {}, **{of_topics: "7"}),
+        "clients come before rates": both.drilled("t", namespace="t/n", publishing_limited=173),
+    }
+    golden(told({rule: scene.judged(LIMIT_REACHED) for rule, scene in cases.items()}))

@@ -8,6 +8,8 @@ import pytest
 
 from pulsar_steward.checks.clients import ack_holes, client_numbers, cursors, subscription_blocked, subscription_stalled
 from pulsar_steward.policy.schema import Policy
+from tests.checks.clients.conftest import Scene
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
@@ -54,20 +56,14 @@ def test_what_is_critical_for_one_tenant_comes_first(scene: Any, check: Check, g
     golden(scene.judged(check, loose).quiet)
 
 
-def test_the_share_of_blocked_consumers_is_a_tenants_own(scene: Any) -> None:
-    """A namespace's own share of blocked consumers changes the severity, and all blocked ones are found."""
-    scene.subscription(USUAL, consumers_blocked=1).subscription(OWN, consumers_blocked=1)
-    check = subscription_blocked.CHECK
-    strict = Policy.model_validate({"namespaces": {"own/n": {check.section: {"warning_blocked_percent": 30}}}})
-    findings = scene.judged(check, strict).findings
-    assert [(each.subject, each.severity.value) for each in findings] == [
-        (f"{OWN} subscription s", "warning"),
-        (f"{USUAL} subscription s", "info"),
-    ]
-
-
-def test_silence_tells_whose_thresholds_are_their_own(scene: Any, golden: Golden) -> None:
-    """The text without findings has one sentence for the usual threshold and one for the tenant's own."""
-    scene.configured()
-    policy = Policy.model_validate({"tenants": {"own": {"ack_holes": {"warning_percent": 10}}}})
-    golden(scene.judged(ack_holes.CHECK, policy).quiet)
+def test_what_is_said_of_own_thresholds(golden: Golden) -> None:
+    """Each is judged by its own share of blocked consumers, and silence tells whose thresholds are their own."""
+    blocked = Scene().subscription(USUAL, consumers_blocked=1).subscription(OWN, consumers_blocked=1)
+    section = subscription_blocked.CHECK.section
+    strict = Policy.model_validate({"namespaces": {"own/n": {section: {"warning_blocked_percent": 30}}}})
+    tenants = Policy.model_validate({"tenants": {"own": {"ack_holes": {"warning_percent": 10}}}})
+    cases = {
+        "a stricter share of blocked consumers": blocked.judged(subscription_blocked.CHECK, strict),
+        "a tenant's own threshold, and nothing found": Scene().configured().judged(ack_holes.CHECK, tenants),
+    }
+    golden(told(cases))

@@ -9,8 +9,8 @@ import pytest
 
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
-from tests.checks.clients.conftest import by_name
-from tests.checks.conftest import as_text
+from tests.checks.clients.conftest import Scene, by_name
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -68,22 +68,22 @@ def test_where_it_is_known_since_when_that_decides(still: Any) -> None:
     assert by_name(still.judged(check.CHECK)) == {name: found for name, (_, _, found) in KNOWN.items() if found}
 
 
-def test_the_evidence_tells_entries_from_messages(still: Any, golden: Golden) -> None:
-    """The evidence gives the due entries, their estimated messages and what else looks like a standstill."""
-    still.subscription("t", **HUNG).drilled("t", last_consumed_milliseconds=ago(minutes=30), last_acked_milliseconds=0)
-    (finding,) = still.judged(check.CHECK).findings
-    for fragment in ("9 entries due (about 7,623 messages, at 847 an entry; 4,166 messages are delivered", "30.0 min"):
-        assert fragment in finding.evidence
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_where_its_topic_was_not_asked_it_is_information(still: Any, golden: Golden) -> None:
-    """A standstill of a topic that was not drilled is information, and the evidence calls its start unknown."""
-    still.subscription("hung", **HUNG).subscription("slow", **SLOW)
-    judgement = still.judged(check.CHECK)
-    assert by_name(judgement) == {"hung": Severity.INFO}
-    golden(judgement.findings[0].evidence)
+def test_what_it_says(golden: Golden) -> None:
+    """Due entries with their estimated messages; where its topic was not asked it is information."""
+    asked, unasked, huge, many = (Scene().measured({"pulsar_subscription_delayed": 0.0}) for _ in range(4))
+    since = {"last_consumed_milliseconds": ago(minutes=30), "last_acked_milliseconds": 0}
+    asked.subscription("t", **HUNG).drilled("t", **since)
+    unasked.subscription("hung", **HUNG).subscription("slow", **SLOW)
+    huge.subscription("t", **HUNG | {"backlog_entries": 2**53, "messages_per_entry": 2**53})
+    for number in range(1001):
+        many.subscription(f"t{number}", **SLOW)
+    cases = {
+        "nine entries of 847 messages": asked,
+        "topics that were not asked": unasked,
+        "impossible numbers": huge,
+        "more than are looked up": many,
+    }
+    golden(told({rule: scene.judged(check.CHECK) for rule, scene in cases.items()}))
 
 
 def test_a_consumer_that_never_acknowledged_has_hung_since_it_connected(still: Any, golden: Golden) -> None:
@@ -133,20 +133,3 @@ def test_the_same_messages_again_and_again(still: Any) -> None:
     judgement = still.judged(check.CHECK)
     assert by_name(judgement) == {name: found for name, (_, _, found) in REDELIVERED.items() if found}
     assert all("2.5 messages/s are delivered again" in each.evidence for each in judgement.findings)
-
-
-def test_impossible_numbers_break_nothing(still: Any) -> None:
-    """A subscription with impossibly large numbers of entries and messages is judged without an error."""
-    still.subscription("t", **HUNG | {"backlog_entries": 2**53, "messages_per_entry": 2**53})
-    (finding,) = still.judged(check.CHECK).findings
-    assert finding.severity is Severity.CRITICAL
-
-
-def test_more_possible_ones_than_are_looked_up_are_no_health(still: Any, golden: Golden) -> None:
-    """The check cannot tell when more subscriptions may stand still than it looks up."""
-    for number in range(1001):
-        still.subscription(f"t{number}", **SLOW)
-    judgement = still.judged(check.CHECK)
-    assert not judgement.findings
-    assert judgement.cannot_tell is not None
-    golden(judgement.cannot_tell)

@@ -11,6 +11,7 @@ from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.checks.clients.conftest import Scene, by_name, found_over_time
+from tests.checks.conftest import told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,18 +87,22 @@ def test_snapshots_tell_since_when() -> None:
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in STANDING.items() if each}
 
 
-def test_a_snapshot_that_did_not_see_it_is_passed_over() -> None:
-    """A partial snapshot without the subscription does not interrupt the time of a standstill."""
-    *earlier, scene = scenes([BUSY, STILL, None, STILL])
-    (finding,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
-    assert (finding.severity, finding.figures["since_seconds"]) == (Severity.WARNING, 1800)
-
-
-def test_what_a_topic_tells_of_itself_counts_more() -> None:
-    """A recent consumption that the topic itself reports outweighs a standstill in the snapshots."""
-    *earlier, scene = scenes([BATCHES] * 5)
-    scene.drilled("t", last_consumed_milliseconds=int(scene.rows["snapshot"][0]["taken_at"].timestamp() - 300) * 1000)
-    assert not scene.judged(check.CHECK, earlier=earlier[::-1]).findings
+def test_what_it_says(golden: Golden) -> None:
+    """In how many snapshots, and since when; what a topic tells of itself counts more, and a tenant may wait longer."""
+    longer = {"subscription_stalled": {"warning_minutes": 90, "critical_minutes": 120}}
+    patient = Policy.model_validate({"tenants": {"t": longer}})
+    asked = scenes([BATCHES] * 5)
+    taken_at = asked[-1].rows["snapshot"][0]["taken_at"].timestamp()
+    asked[-1].drilled("t", last_consumed_milliseconds=int(taken_at - 300) * 1000)
+    cases: dict[str, tuple[list[Any], Policy | None]] = {
+        "a snapshot that did not see it": (scenes([BUSY, STILL, None, STILL]), None),
+        "its topic tells of work five minutes ago": (asked, None),
+        "it stands still in three": (scenes([BUSY, BATCHES, BATCHES, BATCHES]), None),
+        "its consumers come and go": (scenes([NEW] * 4), None),
+        "the same again and again": (scenes([ROUND] * 3), None),
+        "a tenant that may wait longer": (scenes([STILL] * 5), patient),
+    }
+    golden(told({rule: made[-1].judged(check.CHECK, own, made[-2::-1]) for rule, (made, own) in cases.items()}))
 
 
 COMING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
@@ -119,30 +124,6 @@ def test_consumers_that_come_and_go_are_no_start() -> None:
     """Consumers that are new in three snapshots, without any acknowledgement, count as a standstill."""
     histories = {name: likes for name, (likes, _) in COMING.items()}
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in COMING.items() if each}
-
-
-def test_the_evidence_tells_in_which_snapshots(golden: Golden) -> None:
-    """The evidence says in how many snapshots, and since when, a subscription was seen like this."""
-    *earlier, scene = scenes([BUSY, BATCHES, BATCHES, BATCHES])
-    *earlier_starts, start = scenes([NEW] * 4)
-    *earlier_rounds, rounds = scenes([ROUND] * 3)
-    (still,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
-    (round_and_round,) = rounds.judged(check.CHECK, earlier=earlier_rounds[::-1]).findings
-    (coming,) = start.judged(check.CHECK, earlier=earlier_starts[::-1]).findings
-    golden(still.evidence)
-    assert still.figures["since_seconds"] == 1800
-    golden(coming.evidence)
-    golden(round_and_round.evidence)
-
-
-def test_a_tenant_may_wait_longer() -> None:
-    """A tenant's own longer times lower the severity of a standstill."""
-    *earlier, scene = scenes([STILL] * 5)
-    patient = Policy.model_validate(
-        {"tenants": {"t": {"subscription_stalled": {"warning_minutes": 90, "critical_minutes": 120}}}}
-    )
-    (finding,) = scene.judged(check.CHECK, patient, earlier[::-1]).findings
-    assert finding.severity is Severity.INFO
 
 
 REPLACED: dict[str, tuple[dict[str, Any], int, Severity | None]] = {

@@ -11,7 +11,7 @@ from pulsar_steward.checks.clients.transactions_open import CHECK, OPEN, OPENED,
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
-from tests.checks.conftest import as_text, judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -91,14 +91,6 @@ def test_transactions_that_time_out(opened: int, timed_out: int, found: bool) ->
     )
 
 
-def test_the_evidence_can_be_checked_by_hand(golden: Golden) -> None:
-    """The evidence has the brokers' figures of the coordinator with most lasting transactions."""
-    now = snapshot(in_use(1100, 150, 90) | {3: (400, 1050, 120)})
-    (finding,) = judge_rows(CHECK, now, earlier=[snapshot(in_use(1000, 400), 45)]).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
 PARTLY: dict[str, Any] = {"unread_brokers": ["c:8080"]}
 UNANSWERED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     # now, earlier, whether coordinator 2 is found
@@ -120,19 +112,21 @@ def test_a_coordinator_that_nobody_tells_of(now: dict[str, Any], earlier: dict[s
     )
 
 
-def test_its_words(golden: Golden) -> None:
-    """The evidence for a missing coordinator names the snapshot before and counts the other coordinators."""
+def test_what_it_says(golden: Golden) -> None:
+    """The brokers' figures of the worst coordinator; without an earlier snapshot it cannot tell of open ones."""
+    lasting = snapshot(in_use(1100, 150, 90) | {3: (400, 1050, 120)})
     now, then, _ = UNANSWERED["in two snapshots"]
-    (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
-    golden(finding.evidence)
-
-
-def test_what_cannot_be_told_is_said(golden: Golden) -> None:
-    """Without an earlier snapshot the check cannot tell about open transactions, but it is quiet if there are none."""
-    golden(judge_rows(CHECK, snapshot(in_use())).cannot_tell)
-    golden(judge_rows(CHECK, snapshot(in_use(1000, 0))).quiet)
-    golden(judge_rows(CHECK, snapshot({})).quiet)
-    golden(judge_rows(CHECK, snapshot({}, coordinators=0)).quiet)
+    cases = {
+        "transactions last at all, and most at one": judge_rows(
+            CHECK, lasting, earlier=[snapshot(in_use(1000, 400), 45)]
+        ),
+        "a coordinator that nobody tells of": judge_rows(CHECK, now, earlier=[then]),
+        "no earlier snapshot": judge_rows(CHECK, snapshot(in_use())),
+        "none is open": judge_rows(CHECK, snapshot(in_use(1000, 0))),
+        "no coordinator tells anything": judge_rows(CHECK, snapshot({})),
+        "there are no coordinators": judge_rows(CHECK, snapshot({}, coordinators=0)),
+    }
+    golden(told(cases))
 
 
 @pytest.mark.parametrize("read", [None, False], ids=["not at all", "in part"])
@@ -149,9 +143,8 @@ def test_metrics_that_were_not_read_prove_nothing(read: bool | None, told: Told)
 def test_names_of_older_brokers_count_too() -> None:
     """Counters of transactions are also read by their names in Pulsar 2.10."""
     now, then = snapshot(in_use(1001, timed_out=7)), snapshot(in_use(timed_out=3), 30)
-    for rows in (now, then):
-        for sample in rows["metrics"]:
-            for new, old in (OPENED, TIMED_OUT):
-                sample["series"] = sample["series"].replace(new, old)
+    for sample in [*now["metrics"], *then["metrics"]]:
+        for new, old in (OPENED, TIMED_OUT):
+            sample["series"] = sample["series"].replace(new, old)
     (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
     assert (finding.figures["staying_open"], finding.figures["timed_out"]) == (4, 16)

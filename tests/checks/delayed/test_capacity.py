@@ -10,9 +10,11 @@ from pulsar_steward.checks.delayed import cluster_placement, failover_time, part
 from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy, LostLoad, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import told
 from tests.checks.delayed.conftest import cluster, delayed
 
 if TYPE_CHECKING:
+    from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
 IN_BUCKETS: dict[str, str | None] = {"delayedDeliveryTrackerFactoryClassName": BUCKET_TRACKER}
@@ -92,57 +94,28 @@ def test_numbers_of_topics_are_judged(
     assert judgement.cannot_tell is None
 
 
-def test_a_broker_that_is_set_lower_has_a_lower_ceiling(golden: Golden) -> None:
-    """The ceiling of a broker is its `loadBalancerBrokerMaxTopics` if this is lower than the policy's."""
+def test_what_it_says_of_ceilings(golden: Golden) -> None:
+    """`loadBalancerBrokerMaxTopics` counts if it is lower than the policy's; ZooKeeper's own count comes first."""
     setting = {"broker": "h0:8080", "key": "loadBalancerBrokerMaxTopics", "value": "1000"}
-    judgement = cluster(instead={"brokers": brokers(800, 800), "configuration": [setting]}).judged(
-        partition_ceiling.CHECK
-    )
-    (finding,) = judgement.findings
-    assert (finding.subject, finding.severity) == ("h0:8080", Severity.WARNING)
-    golden(finding.evidence)
-
-
-def test_nodes_that_zookeeper_counts_are_believed(golden: Golden) -> None:
-    """ZooKeeper's own count of nodes is used instead of the estimate."""
     counted = {"source": "z:8000", "source_kind": "zookeeper", "series": "znode_count", "value": 7e6}
-    (finding,) = cluster(metrics=[counted]).judged(partition_ceiling.CHECK).findings
-    assert finding.severity is Severity.WARNING
-    golden(finding.evidence)
+    cases = {
+        "a broker that is set lower": cluster(instead={"brokers": brokers(800, 800), "configuration": [setting]}),
+        "nodes that ZooKeeper counts": cluster(metrics=[counted]),
+    }
+    golden(told({rule: each.judged(partition_ceiling.CHECK) for rule, each in cases.items()}))
 
 
-@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
-def test_without_a_broker_nothing_is_said(check: Any) -> None:
-    """The checks of capacity find nothing and cannot tell if no broker was read."""
-    judgement = cluster(instead={"brokers": brokers(None, None)}).judged(check)
-    assert not judgement.findings
-    assert judgement.cannot_tell
+def test_brokers_that_carry_nothing_are_no_health(golden: Golden) -> None:
+    """Nor are brokers that were not read; one broker with a topic is enough for a verdict."""
 
+    def of(*topics: int) -> Cluster:
+        rows = [{"broker": f"{name}:8080", "read": True, "cpu_percent": 1.0} for name in "abc"]
+        return cluster(instead={"brokers": [row | {"topics": n} for row, n in zip(rows, topics, strict=True)]})
 
-@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
-def test_brokers_that_carry_nothing_are_no_health(check: Any) -> None:
-    """The check cannot tell if no broker has a topic loaded; one broker with a topic is enough for a verdict."""
-    nothing, little = (
-        cluster(
-            instead={
-                "brokers": [
-                    {"broker": f"{each}:8080", "read": True, "cpu_percent": 1.0} | {"topics": topics}
-                    for each, topics in zip("abc", counts, strict=True)
-                ]
-            }
-        ).judged(check)
-        for counts in ((0, 0, 0), (1, 0, 0))
-    )
-    assert not nothing.findings
-    assert "No topic is loaded" in (nothing.cannot_tell or "")
-    assert (little.findings, little.cannot_tell) == ((), None)
-
-
-@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
-def test_a_healthy_cluster_is_quiet(check: Any) -> None:
-    """Three brokers with little to do give no finding."""
-    judgement = cluster().judged(check)
-    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+    unread = cluster(instead={"brokers": brokers(None, None)})
+    labs = {"no broker was read": unread, "no topic": of(0, 0, 0), "one topic": of(1, 0, 0), "a healthy one": cluster()}
+    checks = (partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK)
+    golden(told({f"{rule}: {check.check_id}": lab.judged(check) for rule, lab in labs.items() for check in checks}))
 
 
 ESTIMATES: dict[str, tuple[LostLoad, int, int]] = {
@@ -201,11 +174,14 @@ def test_the_loss_of_the_fullest_broker_is_judged(
     assert judgement.cannot_tell is None
 
 
-def test_the_formula_is_in_the_evidence(golden: Golden) -> None:
-    """The evidence has every figure and every rate of the estimate."""
-    (finding,) = cluster(metrics=[delayed("persistent://t/n/any", 9_000_000)]).judged(failover_time.CHECK).findings
-    assert finding.subject == "a:8080"
-    golden(finding.evidence)
+def test_what_it_says_of_a_failover(golden: Golden) -> None:
+    """Every figure and rate of the estimate; an unknown delayed backlog is none only where brokers use buckets."""
+    cases = {
+        "nine million are delayed": cluster(metrics=[delayed("persistent://t/n/any", 9_000_000)]),
+        "the delayed backlog was not read": cluster(instead={"metrics": []}),
+        "nor was it, and it is in buckets": cluster(settings=IN_BUCKETS, instead={"metrics": []}),
+    }
+    golden(told({rule: each.judged(failover_time.CHECK) for rule, each in cases.items()}))
 
 
 @pytest.mark.parametrize(("timeout", "said"), [("60", True), ("100", False), (None, True)])
@@ -216,14 +192,6 @@ def test_loads_that_time_out_are_said(timeout: str | None, said: bool) -> None:
     fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": 18_000}
     (finding,) = cluster(settings=settings, instead={"brokers": [*held, fullest]}).judged(failover_time.CHECK).findings
     assert ("topicLoadTimeoutSeconds" in finding.evidence) is said
-
-
-def test_an_unknown_delayed_backlog_is_no_short_failover() -> None:
-    """The check cannot tell if the delayed backlog is unknown, unless brokers use the bucket tracker."""
-    blind = cluster(instead={"metrics": []}).judged(failover_time.CHECK)
-    in_buckets = cluster(settings=IN_BUCKETS, instead={"metrics": []}).judged(failover_time.CHECK)
-    assert "Prometheus series were not read" in (blind.cannot_tell or "")
-    assert in_buckets.cannot_tell is None
 
 
 LOSS_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
@@ -244,48 +212,27 @@ def test_the_loss_of_a_broker_is_judged(listed: list[dict[str, Any]], expected: 
     assert {finding.subject: finding.severity for finding in findings} == expected
 
 
-def test_a_broker_that_does_not_tell_its_cpu_is_said(golden: Golden) -> None:
-    """The check cannot tell if a broker does not report its CPU, and names that broker."""
-    listed = [*brokers(1, 1), {"broker": "mute:8080", "read": True, "topics": 1}]
-    golden(cluster(instead={"brokers": listed}).judged(cluster_placement.CHECK).cannot_tell)
-
-
-def test_isolation_groups_are_judged_by_themselves(golden: Golden) -> None:
-    """An isolation group without a broker is critical; one with a single broker is one warning for its namespaces."""
-    namespaces = [
-        {"namespace": "t/free", "bundles": 4, "allowed_brokers": None},
-        {"namespace": "t/lonely", "bundles": 4, "allowed_brokers": ["a:8080"]},
-        {"namespace": "t/lonely-too", "bundles": 4, "allowed_brokers": ["a:8080"]},
-        {"namespace": "t/lost", "bundles": 4, "allowed_brokers": []},
-        {"namespace": "t/wide", "bundles": 4, "allowed_brokers": ["c:8080", "b:8080"]},
-    ]
-    findings = cluster(namespaces=namespaces).judged(cluster_placement.CHECK).findings
-    assert [(finding.subject, finding.severity) for finding in findings] == [
-        ("t/lost", Severity.CRITICAL),
-        ("t/lonely", Severity.WARNING),
-    ]
-    golden(findings[1].evidence)
-
-
-def test_bundles_outside_their_group_are_found(golden: Golden) -> None:
-    """A bundle owned by a broker outside its isolation group is found, and an unowned bundle is not."""
+def test_what_it_says_of_a_loss(golden: Golden) -> None:
+    """An isolation group without a broker is critical, one with a single broker one warning for its namespaces."""
+    groups = {"free": None, "lonely": ["a:8080"], "lonely-too": ["a:8080"], "lost": [], "wide": ["c:8080", "b:8080"]}
     owners = {"0x00000000_0x40000000": "c:8080", "0x40000000_0x80000000": "a:8080", "0x80000000_0xffffffff": None}
-    lab = cluster(
-        namespaces=[{"namespace": "t/n", "bundles": 3, "allowed_brokers": ["a:8080", "b:8080"]}],
-        bundles=[{"namespace": "t/n", "bundle": bundle, "owner": owner} for bundle, owner in owners.items()],
-    )
-    (finding,) = lab.judged(cluster_placement.CHECK).findings
-    assert (finding.subject, finding.severity) == ("t/n", Severity.WARNING)
-    golden(finding.evidence)
-
-
-def test_namespaces_with_fewer_bundles_than_brokers_are_named(golden: Golden) -> None:
-    """A namespace with many topics and fewer bundles than brokers is found, and one with few topics is not."""
     sizes = {"t/large": (2, 1_000), "t/small": (2, 999), "t/divided": (3, 5_000), "pulsar/a:8080": (1, 5_000)}
-    lab = cluster(
-        namespaces=[{"namespace": name, "bundles": bundles} for name, (bundles, _) in sizes.items()],
-        bundles=[{"namespace": name, "bundle": "0x0_0x1", "topics": topics} for name, (_, topics) in sizes.items()],
-    )
-    (finding,) = lab.judged(cluster_placement.CHECK).findings
-    assert (finding.subject, finding.severity) == ("t/large", Severity.INFO)
-    golden(finding.evidence)
+    cases = {
+        "one tells no CPU": cluster(
+            instead={"brokers": [*brokers(1, 1), {"broker": "mute:8080", "read": True, "topics": 1}]}
+        ),
+        "isolation groups": cluster(
+            namespaces=[
+                {"namespace": f"t/{name}", "bundles": 4, "allowed_brokers": each} for name, each in groups.items()
+            ]
+        ),
+        "a bundle is outside its group, and one has no owner": cluster(
+            namespaces=[{"namespace": "t/n", "bundles": 3, "allowed_brokers": ["a:8080", "b:8080"]}],
+            bundles=[{"namespace": "t/n", "bundle": bundle, "owner": owner} for bundle, owner in owners.items()],
+        ),
+        "a large namespace has fewer bundles than there are brokers": cluster(
+            namespaces=[{"namespace": name, "bundles": bundles} for name, (bundles, _) in sizes.items()],
+            bundles=[{"namespace": name, "bundle": "0x0_0x1", "topics": topics} for name, (_, topics) in sizes.items()],
+        ),
+    }
+    golden(told({rule: each.judged(cluster_placement.CHECK) for rule, each in cases.items()}))

@@ -12,7 +12,7 @@ from pulsar_steward.checks.delayed.delayed_buckets import DELAYED_BUCKET_FAILING
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
-from tests.checks.conftest import judge_rows, severity_of
+from tests.checks.conftest import judge_rows, severity_of, told
 from tests.checks.delayed.conftest import TAKEN_AT, cluster, delayed
 
 if TYPE_CHECKING:
@@ -85,43 +85,24 @@ def test_failures_of_earlier_snapshots_count() -> None:
     assert (found(60), found(61)) == ([2], [])
 
 
-def test_what_it_means_is_said(golden: Golden) -> None:
-    """The finding counts delayed messages without a bucket, and its evidence says how long reading them again takes."""
-    buckets = delayed(TOPIC, 1) | {"series": "pulsar_delayed_message_index_bucket_total"}
+def test_what_it_says(golden: Golden) -> None:
+    """Delayed messages without a bucket, and how long reading them again takes; silence is not health."""
     other = "persistent://t/n/sealed"
-    lab = cluster(
-        settings=IN_BUCKETS,
-        namespaces=KNOWN,
-        topics=[{"topic": topic, "broker": "a:8080", "subscriptions": 1} for topic in (TOPIC, other)],
-        metrics=[
-            *operations("create", failed=12),
-            *operations("delete", failed=3, succeed=1, topic=other),
-            delayed(TOPIC, 600_000),
-            buckets,
-            delayed(other, 50_000),
-            buckets | {"topic": other, "value": 2.0},
-        ],
-    )
-    (finding,) = lab.judged(CHECK).findings
-    golden(finding.evidence)
-    assert finding.figures == {"failed_create": 12, "failed_delete": 3, "failed": 15, "unsealed_messages": 600_000}
-
-
-def test_a_namespace_has_its_own_thresholds() -> None:
-    """A namespace's own thresholds apply to it alone; other namespaces keep the cluster's."""
-    own = {"namespaces": {"t/n": {"delayed_bucket_failing": {"minimum_failed_operations": 9}}}}
-    metrics = operations("create", failed=5) + operations("create", failed=5, topic="persistent://t/other/x")
-    findings = (
-        cluster(settings=IN_BUCKETS, namespaces=KNOWN, metrics=metrics)
-        .judged(CHECK, Policy.model_validate(own))
-        .findings
-    )
-    assert [finding.subject for finding in findings] == ["t/other"]
-
-
-def test_silence_is_not_health() -> None:
-    """The check cannot tell if brokers report no delayed messages, and it is quiet if none uses buckets."""
+    buckets = delayed(TOPIC, 1) | {"series": "pulsar_delayed_message_index_bucket_total"}
+    unsealed = [delayed(TOPIC, 600_000), buckets, delayed(other, 50_000), buckets | {"topic": other, "value": 2.0}]
+    failing = operations("create", failed=12) + operations("delete", failed=3, succeed=1, topic=other)
+    topics = [{"topic": topic, "broker": "a:8080", "subscriptions": 1} for topic in (TOPIC, other)]
+    two = operations("create", failed=5) + operations("create", failed=5, topic="persistent://t/other/x")
     silent = [{"source": each, "source_kind": "broker", "series": "jvm_x"} for each in ("a:8080", "b:8080", "c:8080")]
-    blind = cluster(settings=IN_BUCKETS, instead={"metrics": silent}).judged(CHECK)
-    assert "Brokers do not tell pulsar_subscription_delayed" in (blind.cannot_tell or "")
-    assert cluster(instead={"metrics": silent}).judged(CHECK).quiet == "No broker uses the bucket tracker."
+    section = {"delayed_bucket_failing": {"minimum_failed_operations": 9}}
+    own = Policy.model_validate({"namespaces": {"t/n": section}})
+    lab: dict[str, Any] = {"settings": IN_BUCKETS, "namespaces": KNOWN}
+    cases = {
+        "messages of one topic are in no bucket": cluster(**lab, topics=topics, metrics=[*failing, *unsealed]).judged(
+            CHECK
+        ),
+        "below the threshold of one of two namespaces": cluster(**lab, metrics=two).judged(CHECK, own),
+        "brokers tell nothing of delayed messages": cluster(**lab, instead={"metrics": silent}).judged(CHECK),
+        "nor do they, and none uses buckets": cluster(instead={"metrics": silent}).judged(CHECK),
+    }
+    golden(told(cases))

@@ -16,10 +16,12 @@ from pulsar_steward.checks.delayed.delayed_index import DELAYED_INDEX_MEMORY, DE
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
+from tests.checks.conftest import told
 from tests.checks.delayed.conftest import cluster, delayed
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
+    from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
 IN_MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
@@ -65,11 +67,11 @@ def broker_samples(broker: str, topic: str, messages: int, told: float) -> list[
 def test_indexes_are_judged_by_their_memory() -> None:
     """An index is judged by the broker's own figure or by an estimate from its messages, and the worst comes first."""
     instead: dict[str, list[dict[str, Any]]] = {name: [] for name in ("brokers", "topics", "metrics", "configuration")}
-    for name, (messages, told, tracker, _) in MEMORY_CASES.items():
+    for name, (messages, of_index, tracker, _) in MEMORY_CASES.items():
         topic, key = f"persistent://t/n/{name}", "delayedDeliveryTrackerFactoryClassName"
         instead["brokers"].append({"broker": name, "read": True})
         instead["topics"].append({"topic": topic, "broker": name, "subscriptions": 1})
-        instead["metrics"] += broker_samples(name, topic, messages, told)
+        instead["metrics"] += broker_samples(name, topic, messages, of_index)
         instead["configuration"].append({"broker": name, "key": key, "value": tracker})
     judgement = cluster(instead=instead).judged(DELAYED_INDEX_MEMORY)
     expected = {name: severity for name, (*_, severity) in MEMORY_CASES.items() if severity}
@@ -78,28 +80,17 @@ def test_indexes_are_judged_by_their_memory() -> None:
     assert order == sorted(order)
 
 
-def test_the_evidence_says_where_the_bytes_are_from(golden: Golden) -> None:
-    """The evidence says that the size is estimated, and that the in-memory tracker reads the backlog again."""
-    lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
-    (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
-    assert finding.subject == "b:8080"
-    golden(finding.evidence)
-
-
-def test_a_broker_without_a_memory_limit_cannot_be_judged(golden: Golden) -> None:
-    """The check cannot tell if a broker with delayed messages does not report its memory limits."""
-    zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
-    lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
-    golden(lab.judged(DELAYED_INDEX_MEMORY).cannot_tell)
-
-
-def test_memory_of_less_than_a_byte_is_not_told() -> None:
-    """A reported memory limit of less than one byte is ignored."""
+def test_what_it_says_of_memory(golden: Golden) -> None:
+    """The size is estimated, and the in-memory tracker reads the backlog again; less than a byte is no limit."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
-    lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
-    (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
-    assert "memory_limit_bytes" not in finding.figures
+    forty = delayed(TOPIC, 40_000_000, source="b:8080")
+    cases = {
+        "forty million messages": cluster(topics=placed("b:8080"), metrics=[forty]),
+        "no limit of memory": cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]}),
+        "half a byte": cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]}),
+    }
+    golden(told({rule: each.judged(DELAYED_INDEX_MEMORY) for rule, each in cases.items()}))
 
 
 MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
@@ -168,56 +159,31 @@ def test_buckets_are_judged(limit: str | None) -> None:
     assert found == sorted(((sealed, severity) for sealed, severity in cases.items() if severity), reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("sealed_at", "segment"),
-    [("50000", ("5000", "300")), ("500", ("5000", "300")), ("50000", ("5000", "1")), (None, (None, None))],
-    ids=["as by default", "small buckets", "short segments", "not told"],
-)
-def test_small_buckets_are_named_as_the_reason(
-    golden: Golden, sealed_at: str | None, segment: tuple[str | None, str | None]
-) -> None:
-    """The brokers' own size of a bucket is read, and is part of the evidence where it is below its default."""
-    sizes = {SEALED_AT: sealed_at, SEGMENT_MESSAGES: segment[0], SEGMENT_SECONDS: segment[1]}
-    settings = {**IN_BUCKETS, **sizes, "delayedDeliveryMaxNumBuckets": "50"}
-    buckets = sample("pulsar_delayed_message_index_bucket_total", 60, "s") | {"topic": TOPIC}
-    (finding,) = cluster(settings=settings, metrics=[buckets]).judged(DELAYED_BUCKET_COUNT).findings
-    assert ("smaller than by default" in finding.evidence) == (sealed_at == "500" or segment[1] == "1")
-    golden(finding.evidence)
+def test_what_it_says_of_buckets(golden: Golden) -> None:
+    """Buckets smaller than by default are named as the reason; without a number of buckets there is no verdict."""
+    fifty: dict[str, str | None] = {**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"}
+    sixty = sample("pulsar_delayed_message_index_bucket_total", 60, "s") | {"topic": TOPIC}
+    in_properties = str([f"#pulsar.internal.delayed.bucket_{n}_{n}" for n in range(48)])
 
+    def sized(sealed_at: str | None, messages: str | None, seconds: str | None) -> Cluster:
+        sizes = {SEALED_AT: sealed_at, SEGMENT_MESSAGES: messages, SEGMENT_SECONDS: seconds}
+        return cluster(settings={**fifty, **sizes}, metrics=[sixty])
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        {"delayed_buckets": 49},
-        {"cursor_properties_json": str([f"#pulsar.internal.delayed.bucket_{n}_{n}" for n in range(48)])},
-    ],
-    ids=["statistics", "properties"],
-)
-def test_buckets_are_counted_in_what_was_drilled(told: dict[str, Any], golden: Golden) -> None:
-    """Sealed buckets are counted from the topic's statistics or the cursor's properties if no series gives them."""
-    lab = cluster(
-        settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"},
-        topics=placed(),
-        drilled=[{"topic": TOPIC, "subscription": "s", "delayed_messages": 9} | told],
-    )
-    (finding,) = lab.judged(DELAYED_BUCKET_COUNT).findings
-    golden(finding.evidence)
+    def drilled(**row: Any) -> Cluster:
+        rows = [{"topic": TOPIC, "subscription": "s", "delayed_messages": 9} | row]
+        return cluster(settings=fifty, topics=placed(), drilled=rows)
 
-
-@pytest.mark.parametrize(
-    ("settings", "unknown"),
-    [
-        ({}, None),
-        (IN_BUCKETS, "told neither by"),
-        ({"delayedDeliveryTrackerFactoryClassName": None}, "told neither by"),
-    ],
-    ids=["in memory", "buckets", "not known"],
-)
-def test_uncounted_buckets_are_said(settings: dict[str, str | None], unknown: str | None) -> None:
-    """Delayed messages without a number of buckets allow no verdict, unless no broker has buckets."""
-    judgement = cluster(settings=settings, metrics=[delayed(TOPIC, 9)]).judged(DELAYED_BUCKET_COUNT)
-    assert not judgement.findings
-    if unknown is None:
-        assert judgement.cannot_tell is None
-    else:
-        assert unknown in (judgement.cannot_tell or "")
+    cases = {
+        "as by default": sized("50000", "5000", "300"),
+        "small buckets": sized("500", "5000", "300"),
+        "short segments": sized("50000", "5000", "1"),
+        "sizes are not told": sized(None, None, None),
+        "counted by the topic's statistics": drilled(delayed_buckets=49),
+        "counted by the cursor's properties": drilled(cursor_properties_json=in_properties),
+        "in memory, and not counted": cluster(metrics=[delayed(TOPIC, 9)]),
+        "in buckets, and not counted": cluster(settings=IN_BUCKETS, metrics=[delayed(TOPIC, 9)]),
+        "nobody tells where": cluster(
+            settings={"delayedDeliveryTrackerFactoryClassName": None}, metrics=[delayed(TOPIC, 9)]
+        ),
+    }
+    golden(told({rule: each.judged(DELAYED_BUCKET_COUNT) for rule, each in cases.items()}))

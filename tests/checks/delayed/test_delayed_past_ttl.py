@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.checks.delayed import delayed_past_ttl
 from pulsar_steward.model.finding import Severity
-from tests.checks.conftest import as_text, judge_rows
+from tests.checks.conftest import judge_rows, told
 from tests.checks.delayed.conftest import TAKEN_AT, cluster, delayed
 
 if TYPE_CHECKING:
@@ -61,21 +61,6 @@ def test_every_namespace_is_judged() -> None:
     assert order == sorted(order)
 
 
-def test_the_evidence_says_what_expires(golden: Golden) -> None:
-    """The evidence names the worst subscription with its expiry rate, and the brokers' default time to live applies."""
-    topic, other = "persistent://t/n/x", "persistent://t/n/y"
-    lab = cluster(
-        settings={"ttlDurationDefaultInSeconds": "7200"},
-        namespaces=[{"namespace": "t/n", "policies_json": policies(None, None)}],
-        topics=[{"topic": each, "broker": broker} for each, broker in ((topic, "a:8080"), (other, "b:8080"))],
-        metrics=[delayed(topic, 900), delayed(other, 5000, source="b:8080")],
-        subscriptions=[{"topic": topic, "subscription": "s", "backlog_entries": 1000, "expired_rate": 1.5}],
-    )
-    (finding,) = lab.judged(delayed_past_ttl.CHECK).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
 BEFORE: dict[str, tuple[dict[str, Any], Severity | None]] = {
     # minutes ago, what expired then, delayed then and now, the times to live then and now
     "delayed messages expired lately": ({}, Severity.CRITICAL),
@@ -115,28 +100,29 @@ def test_what_expired_in_earlier_snapshots_counts(given: dict[str, Any], severit
     assert judgement.cannot_tell is None
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"instead": {"metrics": []}}, "Prometheus series were not read"),
-        ({"settings": {"ttlDurationDefaultInSeconds": None}}, "The time to live of 1 "),
-        ({"instead": {"namespaces": []}}, "The time to live of 1 "),
-    ],
-    ids=["no metrics", "no default", "no policies"],
-)
-def test_what_was_not_read_is_said(changed: dict[str, Any], words: str) -> None:
-    """The check cannot tell if the delayed messages or the time to live were not read."""
-    rows = {
-        "namespaces": [{"namespace": "t/n", "policies_json": policies(None, None)}],
-        "metrics": [delayed("persistent://t/n/x", 5)],
+def test_what_it_says(golden: Golden) -> None:
+    """The worst subscription with its rate, under the brokers' default; without delayed messages it is quiet."""
+    topic, other = "persistent://t/n/x", "persistent://t/n/y"
+
+    def few(**changed: Any) -> Cluster:
+        rows = {
+            "namespaces": [{"namespace": "t/n", "policies_json": policies(None, None)}],
+            "metrics": [delayed(topic, 5)],
+        }
+        return cluster(**{**rows, **changed})
+
+    expiring = cluster(
+        settings={"ttlDurationDefaultInSeconds": "7200"},
+        namespaces=[{"namespace": "t/n", "policies_json": policies(None, None)}],
+        topics=[{"topic": each, "broker": broker} for each, broker in ((topic, "a:8080"), (other, "b:8080"))],
+        metrics=[delayed(topic, 900), delayed(other, 5000, source="b:8080")],
+        subscriptions=[{"topic": topic, "subscription": "s", "backlog_entries": 1000, "expired_rate": 1.5}],
+    )
+    cases = {
+        "some expire unread": expiring,
+        "nothing is delayed": cluster(namespaces=[{"namespace": "t/n", "policies_json": policies(60, None)}]),
+        "no metrics were read": few(instead={"metrics": []}),
+        "no default was": few(settings={"ttlDurationDefaultInSeconds": None}),
+        "no policies were": few(instead={"namespaces": []}),
     }
-    judgement = cluster(**rows | changed).judged(delayed_past_ttl.CHECK)
-    assert not judgement.findings
-    assert words in (judgement.cannot_tell or "")
-
-
-def test_a_cluster_without_delayed_messages_is_quiet() -> None:
-    """A time to live is not found if there are no delayed messages."""
-    lab = cluster(namespaces=[{"namespace": "t/n", "policies_json": policies(60, None)}])
-    judgement = lab.judged(delayed_past_ttl.CHECK)
-    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+    golden(told({rule: each.judged(delayed_past_ttl.CHECK) for rule, each in cases.items()}))

@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import told
 from tests.checks.delayed.conftest import cluster
 
 if TYPE_CHECKING:
@@ -49,16 +50,6 @@ def test_a_host_with_several_brokers_may_be_lost(brokers: list[dict[str, Any]], 
     judgement = cluster(instead=telling(brokers)).judged(failover_time.CHECK)
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
     assert judgement.cannot_tell is None
-
-
-@pytest.mark.parametrize("check", [failover_time.CHECK, cluster_placement.CHECK])
-def test_one_host_for_all_is_said(check: Any, golden: Golden) -> None:
-    """A cluster with all brokers on one host is no finding, but the healthy result says so."""
-    one = cluster(instead=telling(on("x", 100, 100))).judged(check)
-    two = cluster(instead=telling(on("x", 100) + on("y", 100))).judged(check)
-    golden(one.quiet)
-    assert "on one host" not in two.quiet
-    assert one.findings == two.findings == ()
 
 
 LOSSES: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
@@ -107,8 +98,13 @@ def test_isolation_groups_and_their_hosts(
     assert all(words in finding.evidence for finding in findings)
 
 
-def test_the_only_broker_that_answered_is_not_the_only_one() -> None:
-    """The check cannot tell what a loss would leave when only one of the brokers was read."""
-    judgement = cluster(instead={"brokers": on("x", 1) + on("y", None)}).judged(cluster_placement.CHECK)
-    assert judgement.findings == ()
-    assert (judgement.cannot_tell or "").startswith("Only x:8080 was read")
+def test_what_it_says(golden: Golden) -> None:
+    """All brokers on one host are no finding, and said; the only broker that answered is not the only one."""
+    one, two = cluster(instead=telling(on("x", 100, 100))), cluster(instead=telling(on("x", 100) + on("y", 100)))
+    unread = cluster(instead={"brokers": on("x", 1) + on("y", None)})
+    cases = {
+        f"{rule}: {check.check_id}": lab.judged(check)
+        for rule, lab in {"all on one host": one, "on two hosts": two}.items()
+        for check in (failover_time.CHECK, cluster_placement.CHECK)
+    }
+    golden(told({**cases, "only one was read": unread.judged(cluster_placement.CHECK)}))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING as CHECK
 from pulsar_steward.model.finding import Severity
-from tests.builders import NOW, a_policy
-from tests.checks.conftest import judge_rows
+from tests.builders import a_policy
+from tests.checks.conftest import judge_rows, minutes_ago, told
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 HEARTBEATS = ("pulsar/a:1", "pulsar/east/a:1", "sla-monitor/east/a:1")
@@ -57,36 +55,17 @@ def test_what_is_left_of_a_draining_broker(
     golden(finding.evidence)
 
 
-def test_what_nobody_marked_is_left_alone() -> None:
-    """A broker that is not marked as draining gets no finding, also when it owns bundles."""
-    judgement = judge_rows(CHECK, {"brokers": brokers("a:1"), "bundles": [a_bundle()]})
-    assert (judgement.findings, judgement.cannot_tell) == ((), None)
-
-
-def test_a_name_that_no_broker_has_is_a_warning(golden: Golden) -> None:
-    """A draining name that no broker has is a warning that lists the existing names, and comes before information."""
-    rows = {"brokers": brokers("a:1", "b:1"), "bundles": [a_bundle()]}
-    unknown, empty = judge_rows(CHECK, rows, draining("b:1", "a:8080")).findings
-    assert (unknown.subject, unknown.severity, unknown.figures) == ("a:8080", Severity.WARNING, {"listed": 0})
-    assert (empty.subject, empty.severity) == ("b:1", Severity.INFO)
-    golden(unknown.evidence)
-
-
-def test_a_broker_that_was_there_lately_was_shut_down(golden: Golden) -> None:
-    """A draining broker that only an earlier snapshot lists is reported as shut down, as information."""
-    before: Rows = {
-        "snapshot": [
-            {"cluster": "lab", "taken_at": NOW - timedelta(minutes=15), "unread_brokers": [], "unread_namespaces": []}
-        ],
-        "brokers": brokers("a:1", "b:1"),
+def test_what_it_says(golden: Golden) -> None:
+    """A name that no broker has is a warning and comes before information; what was not read may own anything."""
+    two = {"brokers": brokers("a:1", "b:1"), "bundles": [a_bundle()]}
+    cases: dict[str, tuple[Any, ...]] = {
+        "nobody is marked": ({"brokers": brokers("a:1"), "bundles": [a_bundle()]},),
+        "a name that no broker has, and an empty broker": (two, draining("b:1", "a:8080")),
+        "it was there lately": (
+            {"brokers": brokers("b:1")},
+            draining("a:1"),
+            [minutes_ago(15, {"brokers": brokers("a:1", "b:1")})],
+        ),
+        "it was not read": ({"brokers": brokers("a:1", "b:1", unread="a:1")}, draining("a:1")),
     }
-    (gone,) = judge_rows(CHECK, {"brokers": brokers("b:1")}, draining("a:1"), [before]).findings
-    assert (gone.subject, gone.severity) == ("a:1", Severity.INFO)
-    golden(gone.evidence)
-
-
-def test_what_was_not_read_may_own_anything() -> None:
-    """The check cannot tell if a draining broker was not read, and does not report it as empty."""
-    judgement = judge_rows(CHECK, {"brokers": brokers("a:1", "b:1", unread="a:1")}, draining("a:1"))
-    assert judgement.findings == ()
-    assert judgement.cannot_tell == "What is left on a:1 could not be read."
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))

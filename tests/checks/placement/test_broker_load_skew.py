@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.placement import broker_load
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
-from tests.checks.conftest import as_text, judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -83,15 +83,6 @@ def test_brokers_are_compared(brokers: list[dict[str, Any]], expected: list[tupl
     assert judgement.cannot_tell is None
 
 
-def test_a_draining_broker_is_meant_to_be_empty(golden: Golden) -> None:
-    """A draining broker is no finding and is left out of the comparison with the others."""
-    policy = Policy.model_validate({"brokers": {"draining": ["c:8080"]}})
-    brokers = [*brokers_with("topics", 1500, 1000), broker("c:8080", topics=0)]
-    judgement = judge_rows(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers}, policy)
-    assert not judgement.findings
-    golden(judgement.quiet)
-
-
 @pytest.mark.parametrize(
     ("brokers", "unknown"),
     [
@@ -109,21 +100,25 @@ def test_without_others_there_is_nothing_to_compare(brokers: list[dict[str, Any]
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_the_evidence_has_the_numbers(golden: Golden) -> None:
-    """The full broker comes first, with every kind of load that it has too much of, and the empty broker after it."""
-    brokers = [
+def test_what_it_says(golden: Golden) -> None:
+    """The full broker comes first, with all that it has too much of; a draining one is meant to be empty."""
+    policy = Policy.model_validate({"brokers": {"draining": ["c:8080"]}})
+    three = [
         broker("a:1", topics=3000, producers=900, consumers=2100, cpu_percent=60.0),
         broker("b:1", topics=800, producers=500, cpu_percent=20.0),
         broker("c:1", topics=0, bundles=2, cpu_percent=1.0),
     ]
-    full, empty = judge_rows(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers}).findings
-    golden(full.evidence)
-    golden(as_text(full.figures))
-    golden(empty.evidence)
-
-
-def test_only_the_worst_hundred_are_listed() -> None:
-    """At most a hundred findings are listed, and the others are counted."""
-    brokers = [broker(f"b{number:03}", topics=0 if number < 104 else 2_000_000) for number in range(106)]
-    judgement = judge_rows(broker_load.BROKER_LOAD_SKEW, {"brokers": brokers})
-    assert (len(judgement.findings), judgement.more) == (100, 6)
+    many = [broker(f"b{number:03}", topics=0 if number < 104 else 2_000_000) for number in range(106)]
+    cases: dict[str, tuple[Any, ...]] = {
+        "one drains": ([*brokers_with("topics", 1500, 1000), broker("c:8080", topics=0)], policy),
+        "a full and an empty one": (three,),
+        "more than a hundred": (many,),
+    }
+    golden(
+        told(
+            {
+                rule: judge_rows(broker_load.BROKER_LOAD_SKEW, {"brokers": rows}, *own)
+                for rule, (rows, *own) in cases.items()
+            }
+        )
+    )

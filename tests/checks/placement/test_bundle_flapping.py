@@ -11,7 +11,7 @@ from pulsar_steward.checks.placement import bundle_flapping
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW, a_policy
-from tests.checks.conftest import judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -120,16 +120,6 @@ def test_a_broker_that_kept_nothing_was_away_where_its_start_is_not_known(
     assert len(over_time(snapshots).findings) == found
 
 
-def test_one_restart_does_not_hide_the_other_moves() -> None:
-    """A move that a restart explains is counted apart, and the other moves of the bundle are found."""
-    snapshots = owned("ababab")
-    at = snapshots[1]["snapshot"][0]["taken_at"].timestamp() - 60
-    snapshots[1]["metrics"][0]["value"] = at
-    (finding,) = over_time(snapshots).findings
-    assert finding.figures == {"moves": 4, "moves_back": 3, "moves_from_brokers_away": 1, "owners": 2}
-    assert finding.severity is Severity.WARNING
-
-
 def starting(count: int, snapshots: int = 8) -> list[Rows]:
     """Snapshots in which broker a's bundle goes to b and comes back, and a has started anew in so many of them."""
     found: list[Rows] = []
@@ -154,25 +144,6 @@ def test_a_broker_that_starts_again_and_again_is_named(starts: int, severity: Se
     findings = over_time(starting(starts)).findings
     assert [(finding.subject, finding.severity) for finding in findings] == ([("a:1", severity)] if severity else [])
     assert [finding.figures["restarts"] for finding in findings] == ([starts - 1] if severity else [])
-
-
-def test_brokers_whose_starts_are_not_known_are_not_said_to_restart() -> None:
-    """A start time that is missing from every other snapshot is not counted as repeated restarts of the broker."""
-    snapshots = starting(1)
-    for rows in snapshots[::2]:
-        rows["metrics"] = []
-    assert over_time(snapshots).findings == ()
-
-
-def test_a_broker_that_restarts_comes_before_what_moves(golden: Golden) -> None:
-    """A restarting broker is listed before the bundles that move, with the number of moves away from it."""
-    snapshots = starting(4)
-    for number, rows in enumerate(snapshots):
-        rows["bundles"] += a_snapshot({"y": "cdcdaaaa"[number]})["bundles"]
-    broker, bundle = over_time(snapshots).findings
-    assert (broker.subject, bundle.subject) == ("a:1", "acme/orders/y")
-    assert broker.figures == {"moves_from_broker": 2, "restarts": 3}
-    golden(broker.evidence)
 
 
 def found(**settings: str) -> Finding:
@@ -200,9 +171,33 @@ def test_the_evidence_has_the_owners_with_times_and_what_may_move_it(settings: d
     golden(finding.evidence)
 
 
-def test_heartbeats_are_no_bundles() -> None:
-    """The bundle of a heartbeat namespace is not found as moving."""
-    assert over_time(owned("abab", "pulsar/east/a:1/0x0_0x1")).findings == ()
+def test_what_it_says(golden: Golden) -> None:
+    """Moves that a restart explains are counted apart; a broker that restarts comes before what moves."""
+    once = owned("ababab")
+    once[1]["metrics"][0]["value"] = once[1]["snapshot"][0]["taken_at"].timestamp() - 60
+    unknown, restarting, partial, moving = starting(1), starting(4), owned("aaaa"), owned("b-ba-a", "x")
+    for rows in unknown[::2]:
+        rows["metrics"] = []
+    for number, rows in enumerate(restarting):
+        rows["bundles"] += a_snapshot({"y": "cdcdaaaa"[number]})["bundles"]
+    partial[1]["snapshot"][0]["unread_brokers"] = ["c:1"]
+    for number in (1, 4):
+        unsure = a_snapshot({"x": "a"})["bundles"] + a_snapshot({"x": "b"})["bundles"]
+        moving[number]["bundles"] = unsure + a_snapshot({"rests": "d"})["bundles"]
+    many = [
+        a_snapshot({f"x{number:03}": owner for number in range(101)} | {"y": "abba"[step]} | {"z": worst}, 3 - step)
+        for step, (owner, worst) in enumerate(zip("abac", "abab", strict=True))
+    ]
+    cases: dict[str, tuple[Any, ...]] = {
+        "one restart does not hide the other moves": (once,),
+        "a start that every other snapshot lacks": (unknown,),
+        "a broker that restarts comes first": (restarting,),
+        "heartbeats are no bundles": (owned("abab", "pulsar/east/a:1/0x0_0x1"),),
+        "a move may have been missed": (partial,),
+        "a bundle that two brokers tell of is just moving": (moving, a_policy(bundle_flapping={"warning_moves": 2})),
+        "more than a hundred": (many,),
+    }
+    golden(told({rule: over_time(*case) for rule, case in cases.items()}))
 
 
 @pytest.mark.parametrize(
@@ -220,31 +215,3 @@ def test_too_few_snapshots_cannot_tell(owners: str, policy: dict[str, int], word
     """The check cannot tell with fewer snapshots than a finding needs, and it says how many are needed."""
     judgement = over_time(owned(owners), a_policy(bundle_flapping=policy))
     assert judgement.cannot_tell is None if words is None else words in str(judgement.cannot_tell)
-
-
-def test_partial_snapshots_leave_silence_open(golden: Golden) -> None:
-    """The check cannot tell when one of the snapshots is partial, since a move may have been missed."""
-    snapshots = owned("aaaa")
-    snapshots[1]["snapshot"][0]["unread_brokers"] = ["c:1"]
-    golden(over_time(snapshots).cannot_tell)
-
-
-def test_a_bundle_that_two_brokers_tell_of_is_just_moving() -> None:
-    """A snapshot in which two brokers report the same bundle is not counted as a move."""
-    snapshots = owned("b-ba-a", "x")
-    for number in (1, 4):
-        unsure = a_snapshot({"x": "a"})["bundles"] + a_snapshot({"x": "b"})["bundles"]
-        snapshots[number]["bundles"] = unsure + a_snapshot({"rests": "d"})["bundles"]
-    assert over_time(snapshots, a_policy(bundle_flapping={"warning_moves": 2})).findings == ()
-
-
-def test_only_the_worst_hundred_are_listed() -> None:
-    """At most 100 bundles are listed, those that moved most first, and the rest is counted."""
-    snapshots = [
-        a_snapshot({f"x{number:03}": owner for number in range(101)} | {"y": "abba"[step]} | {"z": worst}, 3 - step)
-        for step, (owner, worst) in enumerate(zip("abac", "abab", strict=True))
-    ]
-    judgement = over_time(snapshots)
-    assert (len(judgement.findings), judgement.more) == (100, 2)
-    assert judgement.findings[0].subject == "acme/orders/z"
-    assert judgement.findings[1].subject == "acme/orders/x000"

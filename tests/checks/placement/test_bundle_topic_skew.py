@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.placement import bundle_load
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.policy.schema import Policy
-from tests.checks.conftest import judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from tests.checks.conftest import Rows
@@ -52,33 +52,8 @@ def test_a_namespace_is_judged(topics: list[int | None], most: int | None) -> No
     assert [finding.figures["most_topics"] for finding in found] == ([most] if most else [])
 
 
-def test_the_evidence_names_the_fullest_bundle(golden: Golden) -> None:
-    """The evidence names the lowest of equally full bundles, and namespaces are listed in order."""
-    rows = bundle_rows("b/b", [1000, 1000, 0, 0]) + bundle_rows("a/a", [5, 2000, 3, 4])
-    first, second = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings
-    assert (first.subject, second.subject) == ("a/a", "b/b")
-    golden(first.evidence)
-    assert "Bundle 0x00000000_0x40000000 holds 1,000" in second.evidence
-
-
-def test_namespaces_may_have_thresholds_of_their_own() -> None:
-    """A tenant or a namespace may have its own thresholds, and an unread namespace is judged by the cluster's."""
-    names = ("big/a", "big/b", "usual/c", "unread/d")
-    snapshot: Rows = {
-        "namespaces": [{"namespace": name} for name in names if name != "unread/d"],
-        "bundles": [row for name in names for row in bundle_rows(name, [1500, 1400, 1400, 1400])],
-    }
-    own = {
-        "tenants": {"big": {"bundle_topic_skew": {"warning_topics_per_bundle": 2000}}},
-        "namespaces": {"big/b": {"bundle_topic_skew": {"warning_topics_per_bundle": 1200}}},
-    }
-    found = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, snapshot, Policy.model_validate(own)).findings
-    assert [finding.subject for finding in found] == ["big/b", "unread/d", "usual/c"]
-
-
 @pytest.mark.parametrize(("most", "found"), [(49, False), (50, True)])
 def test_a_few_topics_are_no_crowd(most: int, *, found: bool) -> None:
-    """A bundle with fewer than 50 topics is not found, even if the mean of the others is far lower."""
     rows = [
         {
             "namespace": "acme/orders",
@@ -91,9 +66,20 @@ def test_a_few_topics_are_no_crowd(most: int, *, found: bool) -> None:
     assert bool(judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings) is found
 
 
-def test_only_the_worst_hundred_are_listed() -> None:
-    """At most 100 namespaces are listed, those with the fullest bundles, and the rest is counted."""
-    rows = [row for number in range(102) for row in bundle_rows(f"acme/n{number:03}", [1000 + number])]
-    judgement = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows})
-    assert (len(judgement.findings), judgement.more) == (100, 2)
-    assert judgement.findings[0].subject == "acme/n002"
+def test_what_it_says(golden: Golden) -> None:
+    """The lowest of equally full bundles; an unread namespace is judged by the cluster's thresholds."""
+    names = ("big/a", "big/b", "usual/c", "unread/d")
+    four: Rows = {
+        "namespaces": [{"namespace": name} for name in names if name != "unread/d"],
+        "bundles": [row for name in names for row in bundle_rows(name, [1500, 1400, 1400, 1400])],
+    }
+    high, low = ({"bundle_topic_skew": {"warning_topics_per_bundle": topics}} for topics in (2000, 1200))
+    own = Policy.model_validate({"tenants": {"big": high}, "namespaces": {"big/b": low}})
+    two = bundle_rows("b/b", [1000, 1000, 0, 0]) + bundle_rows("a/a", [5, 2000, 3, 4])
+    many = [row for number in range(102) for row in bundle_rows(f"acme/n{number:03}", [1000 + number])]
+    cases: dict[str, tuple[Any, ...]] = {
+        "two namespaces": ({"bundles": two},),
+        "thresholds of a tenant and of a namespace": (four, own),
+        "more than a hundred": ({"bundles": many},),
+    }
+    golden(told({rule: judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, *case) for rule, case in cases.items()}))

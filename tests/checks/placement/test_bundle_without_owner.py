@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.checks.placement import bundle_without_owner
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
-from tests.checks.conftest import as_text, judge_rows
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,73 +118,51 @@ def test_what_clients_used_and_nobody_owns_now_and_before(seen: tuple[dict[str, 
     assert found_of(judged(*seen)) == (WARNING if found else [])
 
 
-def test_what_nobody_asks_for_is_told_apart_by_its_past() -> None:
-    """An unowned bundle that had no clients is healthy, and without an earlier snapshot the check cannot tell."""
-    quiet = judged(NOBODYS, NOBODYS)
-    assert (quiet.findings, quiet.cannot_tell) == ((), None)
-    alone = judged(NOBODYS)
-    assert alone.cannot_tell == "1 bundle has no owner, and no earlier snapshot shows whether clients used them."
-    assert judged(USED).cannot_tell is None
-
-
 @pytest.mark.parametrize(("minutes", "found"), [(1.9, False), (2.1, True)])
 def test_a_dead_brokers_session_is_waited_for(minutes: float, found: bool) -> None:
     """A bundle is found only after two minutes without an owner, when a dead broker's session has ended."""
     assert found_of(judged(USED, NOBODYS, NOBODYS, step=minutes / 15)) == (WARNING if found else [])
 
 
-def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(golden: Golden) -> None:
-    """The evidence names the bundle with most clients, its last owner and the brokers that are allowed to own it."""
+def test_what_it_says(golden: Golden) -> None:
+    """A namespace that no broker may have is critical, for longer than snapshots show its clients, until one may."""
+    check = bundle_without_owner.CHECK
     many = {"0x0_0x4": USED, "0x4_0x8": a_bundle("b:1", 10), "0x8_0xc": IDLE, "0xc_0xf": USED}
     none = dict.fromkeys(many, NOBODYS) | {"0xc_0xf": USED}
-    earlier = [a_snapshot(none, 1), a_snapshot(many, 2)]
-    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(none, allowed=["b:1", "a:1"]), None, earlier)
-    (finding,) = judgement.findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
+    clients, window = (
+        a_policy(namespaces={ORDERS: {"bundle_without_owner": own}})
+        for own in ({"warning_clients": 4}, {"window_minutes": 20})
+    )
 
+    def shut_out(then: list[str] | None, brokers: tuple[str, ...]) -> Judgement:
+        lost, used = {"x": NOBODYS}, {"x": a_bundle("b:1", 1)}
+        earlier = [a_snapshot(lost, 1, allowed=[]), a_snapshot(used, 2, allowed=then)]
+        return judge_rows(check, a_snapshot(lost, allowed=[], brokers=brokers), None, earlier)
 
-@pytest.mark.parametrize(
-    ("allowed_then", "brokers"),
-    [(None, ("a:1",)), (["b:1"], ("a:1",)), (["b:1"], ("a:1", "b:1"))],
-    ids=["any broker before", "its brokers are gone", "its policy was changed"],
-)
-def test_a_namespace_that_no_broker_may_have_is_critical(
-    golden: Golden, allowed_then: list[str] | None, brokers: tuple[str, ...]
-) -> None:
-    """Lost bundles of a namespace to which isolation policies leave no broker are critical."""
-    earlier = [
-        a_snapshot({"x": NOBODYS}, 1, allowed=[]),
-        a_snapshot({"x": a_bundle("b:1", 1)}, 2, allowed=allowed_then),
-    ]
-    now = a_snapshot({"x": NOBODYS}, allowed=[], brokers=brokers)
-    judgement = judge_rows(bundle_without_owner.CHECK, now, None, earlier)
-    assert found_of(judgement) == [(ORDERS, Severity.CRITICAL)]
-    golden(judgement.findings[0].evidence)
+    def found_before(allowed: list[str] | None) -> Judgement:
+        figures = '{"bundles":2,"bundles_of_namespace":4,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
+        bundles = dict.fromkeys("xyz", NOBODYS)
+        before = a_snapshot(bundles, 1, allowed=[])
+        before["findings"] = [{"check_id": check.check_id, "subject": ORDERS, "figures_json": figures}]
+        return judge_rows(check, a_snapshot(bundles, allowed=allowed), None, [before])
 
-
-@pytest.mark.parametrize(("allowed", "found"), [([], True), (["a:1"], False), (None, False)])
-def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
-    golden: Golden, allowed: list[str] | None, found: bool
-) -> None:
-    """A finding lasts beyond the snapshots that show its clients if no broker is allowed, and ends once one is."""
-    figures = '{"bundles":2,"bundles_of_namespace":4,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
-    bundles = dict.fromkeys("xyz", NOBODYS)
-    before = a_snapshot(bundles, 1, allowed=[])
-    before["findings"] = [{"check_id": "bundle-without-owner", "subject": ORDERS, "figures_json": figures}]
-    judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles, allowed=allowed), None, [before])
-    assert found_of(judgement) == ([(ORDERS, Severity.CRITICAL)] if found else [])
-    for finding in judgement.findings:
-        golden(finding.evidence)
-        assert (finding.figures["clients"], finding.figures["since_epoch_seconds"]) == (13, 1_700_000_000)
-
-
-def test_a_namespace_may_have_its_own_thresholds() -> None:
-    """A namespace may have its own threshold of clients and its own window."""
-    clients = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"warning_clients": 4}}})
-    assert found_of(judged(USED, NOBODYS, NOBODYS, policy=clients)) == []
-    window = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"window_minutes": 20}}})
-    assert found_of(judged(USED, NOBODYS, NOBODYS, policy=window)) == []
+    cases = {
+        "never used": judged(NOBODYS, NOBODYS),
+        "no earlier snapshot": judged(NOBODYS),
+        "it has an owner": judged(USED),
+        "some of a namespace's are lost": judge_rows(
+            check, a_snapshot(none, allowed=["b:1", "a:1"]), None, [a_snapshot(none, 1), a_snapshot(many, 2)]
+        ),
+        "no broker may have it, any might before": shut_out(None, ("a:1",)),
+        "its brokers are gone": shut_out(["b:1"], ("a:1",)),
+        "its policy was changed": shut_out(["b:1"], ("a:1", "b:1")),
+        "it was found before, and no broker may have it": found_before([]),
+        "it was found before, and one may": found_before(["a:1"]),
+        "it was found before, and all may": found_before(None),
+        "fewer clients than the namespace's threshold": judged(USED, NOBODYS, NOBODYS, policy=clients),
+        "used before the namespace's window": judged(USED, NOBODYS, NOBODYS, policy=window),
+    }
+    golden(told(cases))
 
 
 def test_more_than_are_looked_up_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.placement import bundle_load
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.model.finding import Severity
-from tests.checks.conftest import as_text, judge_rows, severity_of
+from tests.checks.conftest import judge_rows, severity_of, told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -173,27 +173,17 @@ def test_it_says_whether_a_split_can_help(bundles: list[Row], topics: list[Row],
     assert finding.evidence.endswith(f". {words}")
 
 
-def test_the_evidence_has_the_numbers(golden: Golden) -> None:
-    """The evidence states the bundle's place, its load and the comparison that makes this load high."""
-    rows = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
-    (finding,) = judge_rows(bundle_load.HOT_BUNDLE, rows).findings
-    assert finding.subject == "acme/orders/0x00000000_0x10000000"
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_limits_that_were_not_read_leave_it_open() -> None:
-    """The check cannot tell if the brokers' limits for bundles were not read."""
-    assert judge_rows(bundle_load.HOT_BUNDLE, snapshot([bundle(0)], limits={})).cannot_tell is not None
-    assert judge_rows(bundle_load.HOT_BUNDLE, snapshot([bundle(0)])).cannot_tell is None
-
-
-def test_only_the_worst_hundred_are_listed() -> None:
-    """At most 100 bundles are listed, those with most throughput first, and the rest is counted."""
-    bundles = [bundle(0, megabytes=105 + number, namespace=f"acme/n{number:03}") for number in range(102)]
-    judgement = judge_rows(bundle_load.HOT_BUNDLE, snapshot(bundles))
-    assert (len(judgement.findings), judgement.more) == (100, 2)
-    assert judgement.findings[0].subject.startswith("acme/n101/")
+def test_what_it_says(golden: Golden) -> None:
+    """The bundle's place, its load and the comparison that makes it high; those with most throughput come first."""
+    hot = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
+    many = [bundle(0, megabytes=105 + number, namespace=f"acme/n{number:03}") for number in range(102)]
+    cases = {
+        "one is hot": hot,
+        "the brokers' limits were not read": snapshot([bundle(0)], limits={}),
+        "they were": snapshot([bundle(0)]),
+        "more than a hundred": snapshot(many),
+    }
+    golden(told({rule: judge_rows(bundle_load.HOT_BUNDLE, rows) for rule, rows in cases.items()}))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pulsar_steward.checks.placement import coordinators
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
-from tests.checks.conftest import as_text, judge_rows, severity_of
+from tests.checks.conftest import judge_rows, severity_of, told
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -88,33 +88,6 @@ def test_few_coordinators_in_one_bundle_are_left_there(most: int, severity: Seve
     assert severity_of(judge_rows(coordinators.TC_SKEW, held)) is severity
 
 
-def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one() -> None:
-    """The spread is that of a broker whose bundles can be moved, although another broker holds more in one bundle."""
-    held = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
-    two_bundles = rows({"b": 3})["transaction_coordinators"]
-    held["transaction_coordinators"] += two_bundles
-    (finding,) = judge_rows(coordinators.TC_SKEW, held).findings
-    assert finding.figures["spread_coordinators"] == 3
-
-
-def test_the_evidence_has_the_numbers(golden: Golden) -> None:
-    """The evidence names the brokers with most and fewest coordinators, and counts those on no read broker."""
-    (finding,) = judge_rows(coordinators.TC_SKEW, rows({"b": 9, "a": 0, "c": 9}, unowned=2)).findings
-    assert finding.subject == "lab"
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
-def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_may_have(golden: Golden) -> None:
-    """The check cannot tell, and counts unowned coordinators apart from those that an unread broker may hold."""
-    held = rows({"a": 5, "b": 5, "c": None}, unowned=6)
-    for number, row in enumerate(held["transaction_coordinators"]):
-        row["broker_known"] = number < 14
-    judgement = judge_rows(coordinators.TC_SKEW, held)
-    assert judgement.findings == ()
-    golden(str(judgement.cannot_tell))
-
-
 @pytest.mark.parametrize(
     ("held", "found"),
     [({"a": 8, "b": 8, DRAINED: 0}, False), ({"a": 8, "b": 2, DRAINED: 6}, True)],
@@ -126,12 +99,6 @@ def test_a_broker_that_is_to_have_none_is_not_the_emptiest(held: Counts, *, foun
     system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
     policy = Policy.model_validate({"brokers": {"draining": [DRAINED] if draining else []}})
     assert bool(judge_rows(coordinators.TC_SKEW, rows(held) | {"namespaces": [system]}, policy).findings) is found
-
-
-def test_thresholds_come_from_the_policy() -> None:
-    """A policy with higher thresholds does not find a spread that the default policy finds."""
-    loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
-    assert not judge_rows(coordinators.TC_SKEW, rows({"a": 12, "b": 2, "c": 2}), loose).findings
 
 
 @pytest.mark.parametrize(
@@ -146,11 +113,20 @@ def test_clusters_without_such_coordinators_are_not_judged(meta: dict[str, Any],
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_elected_coordinators_are_advised_about(golden: Golden) -> None:
-    """For elected coordinators the check cannot tell; it says where leaders are recorded and what moves one."""
-    golden(judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
-
-
-def test_brokers_that_were_not_read_cannot_be_judged(golden: Golden) -> None:
-    """The check cannot tell when no broker that may hold coordinators was read."""
-    golden(judge_rows(coordinators.TC_SKEW, rows({"a": None}, unowned=16)).cannot_tell)
+def test_what_it_says(golden: Golden) -> None:
+    """The spread is that of a broker whose bundles can be moved; who was not read may hold what nobody else does."""
+    loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
+    settled = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
+    settled["transaction_coordinators"] += rows({"b": 3})["transaction_coordinators"]
+    unread = rows({"a": 5, "b": 5, "c": None}, unowned=6)
+    for number, row in enumerate(unread["transaction_coordinators"]):
+        row["broker_known"] = number < 14
+    cases: dict[str, tuple[Any, ...]] = {
+        "one can be relieved, beside one whose bundle holds more": (settled,),
+        "most and fewest, and two on no broker": (rows({"b": 9, "a": 0, "c": 9}, unowned=2),),
+        "nobody has some, and an unread broker may have others": (unread,),
+        "less than the policy's thresholds": (rows({"a": 12, "b": 2, "c": 2}), loose),
+        "they are elected": (rows({"a": 16, "b": 0}, tcs_by_bundle=False),),
+        "no broker was read": (rows({"a": None}, unowned=16),),
+    }
+    golden(told({rule: judge_rows(coordinators.TC_SKEW, *case) for rule, case in cases.items()}))

@@ -52,7 +52,6 @@ def rows(*bookies: list[dict[str, Any]]) -> Rows:
     [((84.9,), None), ((85.0,), WARNING), ((91.9,), WARNING), ((92.0,), CRITICAL), ((10.0, 93.0), CRITICAL)],
 )
 def test_a_disk_is_judged_by_what_is_in_use(percents: tuple[float, ...], found: Severity | None) -> None:
-    """A bookie has at most one finding, by the fullest of its disks."""
     judgement = judge_rows(CHECK, rows(bookie(*percents), bookie(20.0, name="m:1")))
     assert {each.subject: each.severity for each in judgement.findings} == ({"k:1": found} if found else {})
     assert judgement.cannot_tell is None

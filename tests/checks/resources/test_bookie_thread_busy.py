@@ -96,6 +96,7 @@ def test_what_it_says(golden: Golden) -> None:
     each = {rule: judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows}) for rule, rows in cases.items()}
     golden(told({**each, "more than a hundred": worst}))
     assert [finding.subject for finding in worst.findings[:5]] == ["c:1", "k:1", "b:1", "a:1", "k:1"]
+    assert worst.findings[4].figures == {"queued_tasks": 1119}
 
 
 def snapshot(metrics: list[dict[str, Any]], topics: list[dict[str, Any]] | None = None) -> Rows:

@@ -136,7 +136,6 @@ def test_a_cache_is_held_against_the_throughput(cache: str, columns: dict[str, A
     ],
 )
 def test_threads_are_information(more: dict[str, Any], words: str | None) -> None:
-    """Few threads for many topics or connections are a finding of severity information."""
     found = judge_rows(CHECK, broker(**more)).findings
     assert [each.severity for each in found] == ([INFO] if words else [])
     assert all(words in each.evidence for each in found if words)

@@ -12,7 +12,7 @@ from pulsar_steward.checks.resources import metadata_latency as series
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
-from tests.checks.conftest import as_text, judge_rows, minutes_ago, outcome, severity_of
+from tests.checks.conftest import judge_rows, minutes_ago, outcome, severity_of, told
 
 if TYPE_CHECKING:
     from tests.checks.conftest import Rows
@@ -78,15 +78,6 @@ def test_a_broker_is_judged(rows: list[dict[str, Any]], severity: Severity | Non
     assert outcome(judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows})) == (severity, unknown)
 
 
-def test_the_evidence_tells_the_store_from_the_broker(golden: Golden) -> None:
-    """The evidence names the slowest kind of operation and the time that operations waited in the broker."""
-    waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
-    rows = timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits
-    (finding,) = judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
-
-
 START = NOW.timestamp() - 30 * 86_400
 MONTH = 50_000_000
 """Operations of a broker within a month."""
@@ -140,17 +131,15 @@ def test_what_happened_since_the_snapshot_before_counts(snapshots: tuple[Rows, .
     assert judgement.cannot_tell is None
 
 
-def test_the_time_lost_is_told(golden: Golden) -> None:
-    """The evidence states how many operations were slow, for how long at least, and over which time."""
-    now = counted(MONTH + 100_000, slow=40, stalled=30, lost=800)
-    (finding,) = judge_rows(check.CHECK, now, earlier=[minutes_ago(15, counted(MONTH))]).findings
-    golden(finding.evidence)
-    assert finding.figures["lost_seconds"] == 10 + 30 * 5
-    assert finding.figures["seconds"] == 900
-
-
-@pytest.mark.parametrize("minutes", [1, 130], ids=["too near", "too long ago"])
-def test_other_snapshots_are_not_compared_with(minutes: int) -> None:
-    """An earlier snapshot that is too near or too old is not compared with; counters since the start are judged."""
-    old = counted(MONTH, **OLD)
-    assert judge_rows(check.CHECK, old, earlier=[minutes_ago(minutes, old)]).findings != ()
+def test_what_it_says(golden: Golden) -> None:
+    """The store is told from the broker; 10 slow ones and 30 of 5 s lose 160 s at least."""
+    waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
+    slow = {"brokers": BROKERS, "metrics": timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits}
+    stalled, old = counted(MONTH + 100_000, slow=40, stalled=30, lost=800), counted(MONTH, **OLD)
+    cases: dict[str, tuple[Any, ...]] = {
+        "the slowest kind, and what waits in the broker": (slow,),
+        "time lost since the snapshot before": (stalled, None, [minutes_ago(15, counted(MONTH))]),
+        "the snapshot before is too near": (old, None, [minutes_ago(1, old)]),
+        "it is too long ago": (old, None, [minutes_ago(130, old)]),
+    }
+    golden(told({rule: judge_rows(check.CHECK, *case) for rule, case in cases.items()}))

@@ -14,7 +14,7 @@ from pulsar_steward.checks.resources.slowness import PUBLISHES, SWITCHES, WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED, WRITES_OVER_A_SECOND
 from tests.builders import NOW
-from tests.checks.conftest import as_text, judge_rows, minutes_ago, outcome, severity_of, told
+from tests.checks.conftest import judge_rows, minutes_ago, outcome, severity_of, told
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
@@ -162,43 +162,26 @@ def test_the_cause_that_the_evidence_supports_best_comes_first(samples: list[Sam
     assert [first_cause(finding) for finding in found if finding.subject == "a:1"] == [cause]
 
 
-def test_ack_holes_and_hot_bundles_are_put_to_their_broker() -> None:
+def test_ack_holes_and_hot_bundles_are_put_to_their_broker(golden: Golden) -> None:
     """Ack holes are a cause only at the broker of their topic, and a hot bundle only at its owner."""
-    holes: Rows = {
-        "topics": [{"topic": TOPIC, "broker": "a:1", "namespace": "acme/orders"}],
-        "subscriptions": [
-            {"topic": TOPIC, "subscription": "s", "namespace": "acme/orders", "ack_holes": 9000, "consumers": 0}
+    of_orders = {"namespace": "acme/orders"}
+    load = {"throughput_in_bytes": 9e6, "throughput_out_bytes": 0, "message_rate_in": 90_000, "message_rate_out": 0}
+    place = {"bundle": "0x00000000_0x80000000", "owner": "b:1", "owner_known": True}
+    clients = {"topics": 3, "producers": 1, "consumers": 1}
+    settings = {"managedLedgerMaxUnackedRangesToPersist": "10000", "loadBalancerNamespaceBundleMaxMsgRate": "30000"}
+    rows = snapshot(
+        HURT,
+        published(700, 200, 100, "b:1"),
+        brokers=("a:1", "b:1"),
+        topics=[of_orders | {"topic": TOPIC, "broker": "a:1"}],
+        subscriptions=[of_orders | {"topic": TOPIC, "subscription": "s", "ack_holes": 9000, "consumers": 0}],
+        bundles=[of_orders | place | load | clients],
+        configuration=[
+            {"broker": at, "key": key, "value": each}
+            for at, (key, each) in zip(("a:1", "b:1"), settings.items(), strict=True)
         ],
-        "configuration": [{"broker": "a:1", "key": "managedLedgerMaxUnackedRangesToPersist", "value": "10000"}],
-    }
-    bundle: dict[str, Any] = {
-        "namespace": "acme/orders",
-        "bundle": "0x00000000_0x80000000",
-        "owner": "b:1",
-        "owner_known": True,
-    }
-    bundle |= {"throughput_in_bytes": 9e6, "throughput_out_bytes": 0, "message_rate_in": 90_000}
-    bundle |= {"message_rate_out": 0, "topics": 3, "producers": 1, "consumers": 1}
-    limits = [{"broker": "b:1", "key": "loadBalancerNamespaceBundleMaxMsgRate", "value": "30000"}]
-    rows = snapshot(HURT, published(700, 200, 100, "b:1"), brokers=("a:1", "b:1"), **holes, bundles=[bundle])
-    rows["configuration"] = [*rows["configuration"], *limits]
-
-    found = {finding.subject: finding.evidence for finding in judge_rows(CHECK, rows).findings}
-
-    assert "Most likely cause: ack holes (ack-holes, warning)" in found["a:1"]
-    assert "Possible cause: a hot bundle (hot-bundle, information)" in found["b:1"]
-    assert "hot-bundle" not in found["a:1"]
-    assert "ack-holes" not in found["b:1"]
-
-
-def test_causes_are_told_with_the_first_ones_evidence(golden: Golden) -> None:
-    """The evidence has the slowest topics, then the first cause with its evidence, then the other causes by name."""
-    topics = [{"topic": f"{TOPIC}-{number}", "broker": "a:1", "message_rate_in": 9e3} for number in range(5)]
-    stalled = [sample(WRITES_OVER_A_SECOND, number) | {"topic": f"{TOPIC}-{number}"} for number in range(1, 5)]
-    rows = snapshot(HURT, written(750, 150, 100), collecting(30), METADATA, stalled, topics=topics)
-    (finding,) = judge_rows(CHECK, rows).findings
-    golden(finding.evidence)
-    golden(as_text(finding.figures))
+    )
+    golden(told({"holes at a, and a hot bundle at b": judge_rows(CHECK, rows)}))
 
 
 FEW: dict[str, tuple[Samples, Samples, bool]] = {
@@ -234,40 +217,6 @@ def test_a_bookie_is_a_cause_only_of_slow_writes(entries: Samples, writes: Sampl
     """A read-only bookie is the cause unless writes are known to be quick, or to be hardly any of what is slow."""
     (finding,) = judge_rows(CHECK, snapshot(entries, writes, READ_ONLY)).findings
     assert ("cause: a read-only" in finding.evidence, "Besides: " in finding.evidence) == (first, not first)
-
-
-def test_a_bookie_is_a_cause_of_entries_that_hang() -> None:
-    """A read-only bookie is the cause where entries hang, which are in no latency, however quick the others are."""
-    for entries in (published(900), published(950, 40, 10)):
-        rows = snapshot(entries, written(900), READ_ONLY, topics=waiting(40))
-        (finding,) = judge_rows(CHECK, rows, earlier=[minutes_ago(15, rows)]).findings
-        assert "cause: a read-only bookie" in finding.evidence
-
-
-def full_collections(seconds: float) -> Samples:
-    """A process whose full collections, of twelve seconds each, took so long so far."""
-    gc = "G1 Old Generation"
-    return [started("a:1"), sample(SECONDS, seconds, gc=gc), sample(COLLECTIONS, seconds / 12, gc=gc)]
-
-
-def test_a_full_collection_hours_ago_is_no_cause() -> None:
-    """A full collection is a cause if it was since the snapshot before; an older one is only named besides."""
-    for earlier, first in (([12.0, 12.0, 0.0], False), ([12.0, 0.0, 0.0], True)):
-        now, *before = (snapshot(HURT, full_collections(each)) for each in earlier)
-        now["metrics"] += METADATA
-        ages = [minutes_ago(15 * number, rows) for number, rows in enumerate(before, start=1)]
-        (finding,) = judge_rows(CHECK, now, earlier=ages).findings
-        assert first_cause(finding) == ("garbage collection" if first else "the metadata store")
-        assert "gc-pressure, critical" in finding.evidence
-
-
-def test_a_broker_s_few_slow_writes_do_not_explain_a_slow_topic() -> None:
-    """Of a slow topic too, its broker's slow writes are the cause only if enough of its entries may be such writes."""
-    for stalled, first in ((0.05, False), (0.5, True)):
-        rows = stalling(60)
-        rows["metrics"] = [*rows["metrics"], *written(0.5, 0, stalled)]
-        (finding,) = judge_rows(CHECK, rows, earlier=[minutes_ago(15, stalling(60))]).findings
-        assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
 
 
 RATE = {"publishMaxMessageRate": {"c": {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": -1}}}
@@ -306,13 +255,48 @@ def test_a_publish_rate_comes_before_all_other_causes_of_what_it_slows(
     golden(finding.evidence)
 
 
-def test_a_publish_rate_is_the_first_cause_of_a_slow_topic() -> None:
-    """The topic's own rate, whatever else its broker has."""
-    rows = at_a_rate(stalling(600), 100.0)
-    rows["metrics"] = [*rows["metrics"], *written(0.5, 0, 0.5)]
-    (finding,) = judge_rows(CHECK, rows, earlier=[minutes_ago(15, stalling(600, 100.0))]).findings
-    assert first_cause(finding) == "a limit of a rate"
-    assert "Besides: bookies" in finding.evidence
+def full_collections(seconds: float) -> Samples:
+    """A process whose full collections, of twelve seconds each, took so long so far."""
+    gc = "G1 Old Generation"
+    return [started("a:1"), sample(SECONDS, seconds, gc=gc), sample(COLLECTIONS, seconds / 12, gc=gc)]
+
+
+def test_which_cause_it_names(golden: Golden) -> None:
+    """Slowest topics, the first cause with its evidence, then the others; what is over, or too little, is besides."""
+
+    def hanging(entries: Samples) -> tuple[Any, ...]:
+        rows = snapshot(entries, written(900), READ_ONLY, topics=waiting(40))
+        return rows, None, [minutes_ago(15, rows)]
+
+    def collected(*seconds: float) -> tuple[Any, ...]:
+        now, *before = (snapshot(HURT, full_collections(each)) for each in seconds)
+        now["metrics"] += METADATA
+        return now, None, [minutes_ago(15 * number, rows) for number, rows in enumerate(before, start=1)]
+
+    def slow_topic(rows: Rows, stalled: float, rate: float = 10.0) -> tuple[Any, ...]:
+        rows["metrics"] = [*rows["metrics"], *written(0.5, 0, stalled)]
+        return rows, None, [minutes_ago(15, stalling(600 if rate > 10 else 60, rate))]
+
+    topics = [{"topic": f"{TOPIC}-{number}", "broker": "a:1", "message_rate_in": 9e3} for number in range(5)]
+    stalled = [sample(WRITES_OVER_A_SECOND, number) | {"topic": f"{TOPIC}-{number}"} for number in range(1, 5)]
+    slow, hung = stalling(30), stalling(30)
+    slow["metrics"] = [*slow["metrics"][3:], *published(80, 20)]
+    hung["topics"] = [*hung["topics"], *(each | {"topic": f"{TOPIC}-hung"} for each in waiting(40))]
+    cases: dict[str, tuple[Any, ...]] = {
+        "three causes, and slow topics": (
+            snapshot(HURT, written(750, 150, 100), collecting(30), METADATA, stalled, topics=topics),
+        ),
+        "a read-only bookie, where entries hang and others are quick": hanging(published(900)),
+        "a read-only bookie, where entries hang and some are slow": hanging(published(950, 40, 10)),
+        "a full collection hours ago": collected(12.0, 12.0, 0.0),
+        "a full collection since the snapshot before": collected(12.0, 0.0, 0.0),
+        "a slow topic, and too few slow writes": slow_topic(stalling(60), 0.05),
+        "a slow topic, and enough of them": slow_topic(stalling(60), 0.5),
+        "a slow topic at its publish rate, whatever else": slow_topic(at_a_rate(stalling(600), 100.0), 0.5, 100.0),
+        "a slow topic of a broker with other slow entries": (slow, None, [minutes_ago(15, stalling(30))]),
+        "a slow topic of a broker where others hang": (hung, None, [minutes_ago(15, hung)]),
+    }
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))
 
 
 def test_what_it_says(golden: Golden) -> None:
@@ -365,14 +349,3 @@ def test_a_topic_may_be_slow_on_a_quick_broker(now: Rows, before: Rows, found: b
     judgement = judge_rows(CHECK, now, earlier=[minutes_ago(15, before)])
     told = [(finding.subject, finding.severity) for finding in judgement.findings]
     assert told == ([(TOPIC, Severity.WARNING)] if found else [])
-
-
-def test_a_broker_that_is_found_is_not_called_quick() -> None:
-    """A slow topic is told without that its broker is quick if the same snapshot shows many slow entries there."""
-    slow, hung = stalling(30), stalling(30)
-    slow["metrics"] = [*slow["metrics"][3:], *published(80, 20)]
-    hung["topics"] = [*hung["topics"], *(each | {"topic": f"{TOPIC}-hung"} for each in waiting(40))]
-    for now, before, severity in ((slow, stalling(30), Severity.INFO), (hung, hung, Severity.WARNING)):
-        found = judge_rows(CHECK, now, earlier=[minutes_ago(15, before)]).findings
-        assert {each.subject: each.severity for each in found} == {"a:1": severity, TOPIC: Severity.WARNING}
-        assert not [each.evidence for each in found if "as a whole is quick" in each.evidence]
