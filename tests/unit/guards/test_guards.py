@@ -61,12 +61,7 @@ PASSES: list[tuple[Guard, Change, Seen, str]] = [
     (Owner(), SPLIT, a_look(), "broker-00:8080 owns it"),
     (TargetActive(), MOVE, a_look(), "broker-01:8080 is active"),
     (TargetAllowed(), MOVE, a_look(), "broker-01:8080 is not draining"),
-    (
-        TargetAllowed(),
-        MOVE,
-        a_look(allowed_brokers=frozenset({broker(1)})),
-        "isolation policies leave it to pulsar/system",
-    ),
+    (TargetAllowed(), MOVE, a_look(allowed_brokers=frozenset({broker(1)})), "policies leave it to pulsar/system"),
     (TargetAllowed(), MOVE, a_look(policy=DRAINING_0), "broker-01:8080 is not draining"),
     (Cooldown(), MOVE, a_look(), "not moved lately"),
     (Cooldown(), MOVE, moved(minutes_ago=20), "rested until 2026-03-01 12:00:00 UTC"),

@@ -223,12 +223,7 @@ def persisting(after: Persistence | None, before: Persistence | None = THREE, **
     ("rate", persisting(Persistence.of((3, 2, 2), 0.1)), True, "no fewer copies than now"),
     ("striping", persisting(quorums(2, 2, 2)), True, "no fewer copies"),
     ("more", persisting(quorums(3, 3, 2)), True, "no fewer copies"),
-    (
-        "Qw",
-        persisting(quorums(3, 1, 1)),
-        False,
-        "are fewer copies than E 3, Qw 2, Qa 2 (policy key guards.fewer_copies)",
-    ),
+    ("Qw", persisting(quorums(3, 1, 1)), False, "fewer copies than E 3, Qw 2, Qa 2 (policy key guards.fewer_copies)"),
     ("Qa", persisting(quorums(3, 2, 1)), False, "fewer copies"),
     ("E<Qw", persisting(quorums(2, 3, 2)), False, "E has to be at least Qw"),
     ("Qw<Qa", persisting(quorums(3, 2, 3)), False, "Qw at least Qa"),

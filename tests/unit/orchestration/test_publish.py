@@ -114,12 +114,7 @@ MOVE_WAITS = asked(1, MOVE)
     ("one of two changed", [OTHER_MOVE, SHOP], [asked(1, MOVE), asked(2, SHOP)], (["b1"], [2], [(1, "changed", "b1")])),
     ("less is lost", [SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], [])),
     ("more is lost", [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")])),
-    (
-        "an answer would be refused",
-        [SHOP],
-        [asked(1, SHOP, answerable=False)],
-        (["b1"], [], [(1, "policy_loosened", "b1")]),
-    ),
+    ("it would be refused", [SHOP], [asked(1, SHOP, answerable=False)], (["b1"], [], [(1, "policy_loosened", "b1")])),
     ("and it is gone", [BANK], [asked(1, SHOP, answerable=False)], (["b1"], [], [(1, "policy_loosened", None)])),
     (
         "its plan cannot be read",
