@@ -200,10 +200,7 @@ CASES = {
     "a pattern has to match the whole namespace": ([policy("acme", r"10\.0\.0\.1")], (B, C)),
     "a pattern has to match the whole host": ([policy("acme/.*", "10")], ()),
     "a pattern with the port matches nothing": ([policy("acme/.*", "10.0.0.1:8080")], ()),
-    "of two matching policies what both allow": (
-        [policy("acme/.*", r".*\.[12]"), policy(".*/orders", r".*\.[23]")],
-        (B,),
-    ),
+    "of two policies what both allow": ([policy("acme/.*", r".*\.[12]"), policy(".*/orders", r".*\.[23]")], (B,)),
     "a primary pattern that only Java reads allows nothing": ([policy("acme/.*", r"\p{Alnum}+", ".*")], ()),
     "a namespace pattern that only Java reads counts as matching": ([policy(r"\p{Alpha}+/.*", r".*\.1")], (A,)),
     "a foreign primary pattern that only Java reads takes all": ([policy("other/.*", r"\p{Alnum}+")], ()),

@@ -66,25 +66,16 @@ def test_after_the_pause_the_limits_hold(made: list[tuple[float, int]], clients:
     assert not recent or sum(recent) + clients <= policy.reconnecting_clients_per_minute
 
 
+SYSTEM, ODD = (f"PUT /admin/v2/namespaces/{name}/{BUNDLE}" for name in ("pulsar/system", "te%3Fnant/na%23me"))
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (
-            calls.unload("pulsar/system", BUNDLE, "host:8080"),
-            f"PUT /admin/v2/namespaces/pulsar/system/{BUNDLE}/unload?destinationBroker=host:8080",
-        ),
-        (
-            calls.split("pulsar/system", BUNDLE, "by_chance"),
-            f"PUT /admin/v2/namespaces/pulsar/system/{BUNDLE}/split?unload=false&splitAlgorithmName=by_chance",
-        ),
-        (
-            calls.look_up("persistent://a/b/odd name/with?marks"),
-            "GET /lookup/v2/topic/persistent/a/b/odd%20name%2Fwith%3Fmarks",
-        ),
-        (
-            calls.unload("te?nant/na#me", BUNDLE, "a&b=c:80"),
-            f"PUT /admin/v2/namespaces/te%3Fnant/na%23me/{BUNDLE}/unload?destinationBroker=a%26b%3Dc:80",
-        ),
+        (calls.unload("pulsar/system", BUNDLE, "host:8080"), f"{SYSTEM}/unload?destinationBroker=host:8080"),
+        (calls.split("pulsar/system", BUNDLE, "x_y"), f"{SYSTEM}/split?unload=false&splitAlgorithmName=x_y"),
+        (calls.look_up("persistent://a/b/odd /w?"), "GET /lookup/v2/topic/persistent/a/b/odd%20%2Fw%3F"),
+        (calls.unload("te?nant/na#me", BUNDLE, "a&b=c:80"), f"{ODD}/unload?destinationBroker=a%26b%3Dc:80"),
     ],
     ids=["unload", "split", "lookup", "names that would end a path"],
 )

@@ -40,12 +40,7 @@ def snapshot(tmp_path: Path) -> str:
     "changed, code, words",
     ("healthy", {}, 0, "RESULT: healthy"),
     ("findings", skewed(), 1, "RESULT: 1 trouble, 1 finding"),
-    (
-        "information",
-        {"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]},
-        0,
-        "1 info",
-    ),
+    ("info", {"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]}, 0, "1 info"),
     ("unknown", {"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
     ("partial", {"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),
 )

@@ -38,11 +38,7 @@ def table(of: Table, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 CASES = {
-    "owned and unowned": (
-        [owned(LOWER, "x:1")],
-        False,
-        {("a/b", LOWER): ("x:1", True, 5), ("a/b", UPPER): (None, True, 0)},
-    ),
+    "one owned": ([owned(LOWER, "x:1")], False, {("a/b", LOWER): ("x:1", True, 5), ("a/b", UPPER): (None, True, 0)}),
     "an unread broker may own the rest": (
         [owned(LOWER, "x:1")],
         True,

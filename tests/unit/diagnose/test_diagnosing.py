@@ -168,13 +168,8 @@ def a_snapshot(steps_ago: int = 0, connections: float | None = None, **backlogs:
     series = {STARTED: NOW.timestamp() - 86_400, ACTIVE: 5, SUCCEEDED: connections}
     return {
         "snapshot": [
-            {
-                "cluster": CLUSTER,
-                "taken_at": NOW - steps_ago * STEP,
-                "unread_brokers": [],
-                "unread_namespaces": [],
-                "coordinators": 16,
-            }
+            {"cluster": CLUSTER, "taken_at": NOW - steps_ago * STEP, "unread_brokers": [], "unread_namespaces": []}
+            | {"coordinators": 16}
         ],
         "brokers": [{"broker": "a:1", "read": True, "topics": len(backlogs)}],
         "topics": [

@@ -54,11 +54,7 @@ HELD = {
     "evicting takes messages, not producers": (size(1000, QuotaPolicy.EVICT), {"backlog_bytes": 5000}, None),
     "no quota": (Surroundings(), {"backlog_bytes": 10**15}, None),
     "an unlimited one": (size(-1), {"backlog_bytes": 10**15}, None),
-    "a size of 0, of which any backlog is too much": (
-        size(0),
-        {"backlog_bytes": 7},
-        (100, "0 bytes, producer_request_hold"),
-    ),
+    "a size of 0, which any backlog exceeds": (size(0), {"backlog_bytes": 7}, (100, "0 bytes, producer_request_hold")),
     "a size of 0, which an empty topic exceeds": (size(0), {}, (100, "0 bytes, producer_request_hold")),
     "a size of 0 of its own": (size(1000), {"limit_bytes": 0}, (100, "0 bytes, a quota of its own")),
     "a size of 0 that evicts": (size(0, QuotaPolicy.EVICT), {"backlog_bytes": 7}, None),
@@ -126,11 +122,7 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
 
 ACKNOWLEDGEMENTS: dict[str, tuple[KeptAcks, dict[str, Any], int | None]] = {
     "nobody reads it, and its broker knows no batches": (KeptAcks(), {"backlog_entries": 50}, 0),
-    "consumers hold whole batches": (
-        KeptAcks(),
-        {"consumers": 1, "backlog_entries": 50, "held_messages": 5_000},
-        5_000,
-    ),
+    "consumers hold batches": (KeptAcks(), {"consumers": 1, "backlog_entries": 50, "held_messages": 5_000}, 5_000),
     "brokers do not count what an exclusive consumer holds": (
         KeptAcks(),
         {"consumers": 1, "backlog_entries": 50, "messages_per_entry": 100},
@@ -152,11 +144,7 @@ ACKNOWLEDGEMENTS: dict[str, tuple[KeptAcks, dict[str, Any], int | None]] = {
         50 * 999,
     ),
     "the consumer left, and its broker still knows": (KeptAcks(knows_batches=True), {"backlog_entries": 50}, 50 * 999),
-    "batches are larger than said": (
-        KeptAcks(),
-        {"consumers": 1, "backlog_entries": 50, "messages_per_entry": 1_001},
-        None,
-    ),
+    "larger than said": (KeptAcks(), {"consumers": 1, "backlog_entries": 50, "messages_per_entry": 1_001}, None),
     "larger than said, and counted": (
         KeptAcks(),
         {"consumers": 1, "backlog_entries": 5, "messages_per_entry": 1_001, "held_messages": 9_000},

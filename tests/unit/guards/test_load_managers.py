@@ -19,7 +19,7 @@ from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Step
 from tests.builders import Seen, a_look, a_move, a_split, a_step, broker
-from tests.cases import row_by_row
+from tests.cases import cases, row_by_row
 from tests.unit.facts.test_load_manager import EXTENSIBLE, MODULAR
 
 MIB = 1 << 20
@@ -118,10 +118,7 @@ GROUPS = {
         ),
     ),
     "all have one": (a_look(anti_affinity=group(first=1, second=1, third=1)), None),
-    "the emptier ones may not have it": (
-        a_look(anti_affinity=group(second=1), allowed_brokers=frozenset({broker(1)})),
-        None,
-    ),
+    "emptier ones may not": (a_look(anti_affinity=group(second=1), allowed_brokers=frozenset({broker(1)})), None),
     "not known at planning": (a_look(anti_affinity=Unknown("not in a snapshot"), planning=True), None),
     "not known before the call": (a_look(anti_affinity=Unknown("nobody tells")), "anti_affinity: nobody tells"),
 }
@@ -183,69 +180,32 @@ def ages(seconds: int, **more: Any) -> BacklogAges:
 
 
 UNKNOWN = ages(0, topic=None, waiting=3, unknown=3, why_unknown="nobody tells")
-AGES: dict[str, tuple[Step, dict[str, Any], bool, bool, str]] = {
-    "no backlog": (age_quota(), {"backlog_ages": BacklogAges()}, True, True, "no topic has a backlog"),
-    "nine tenths": (
-        age_quota(),
-        {"backlog_ages": ages(9 * HOUR)},
-        True,
-        True,
-        f"of {TOPIC}, is 9 h old, of 10 h less 10 %",
-    ),
-    "a second more": (
-        age_quota(),
-        {"backlog_ages": ages(9 * HOUR + 1)},
-        False,
-        False,
-        "producer_request_hold would act at once",
-    ),
-    "evicting": (
-        age_quota(policy=QuotaPolicy.EVICT),
-        {"backlog_ages": ages(9 * HOUR + 1)},
-        False,
-        False,
-        "consumer_backlog_eviction would act at once",
-    ),
-    "estimated": (
-        age_quota(),
-        {"backlog_ages": ages(10 * HOUR, estimated=True)},
-        False,
-        False,
-        "is estimated, from its size",
-    ),
-    "not told": (
-        age_quota(),
-        {"backlog_ages": UNKNOWN},
-        True,
-        False,
-        "of 3 topics with a backlog its age is not known: nobody",
-    ),
-    "not looked": (
-        age_quota(),
-        {"backlog_ages": None},
-        False,
-        False,
-        "how old the backlogs of shop/orders are is not known",
-    ),
-    "at the retention": (
-        age_quota(),
-        {"backlog_ages": BacklogAges(), "retained_seconds": 10 * HOUR},
-        False,
-        False,
-        "10 h is not below the retention of 10 h",
-    ),
-    "below the retention": (
-        age_quota(),
-        {"backlog_ages": BacklogAges(), "retained_seconds": 11 * HOUR},
-        True,
-        True,
-        "no topic has a backlog, of 10 h less 10 %",
-    ),
-    "removed": (age_quota(None), {"backlog_ages": None}, True, True, "no age quota is set"),
-}
+NEAR, OVER = ages(9 * HOUR), ages(9 * HOUR + 1)
+AT_ONCE = "would act at once"
+EVICTS_OLD = age_quota(policy=QuotaPolicy.EVICT)
+ESTIMATED = ages(10 * HOUR, estimated=True)
+NOT_LOOKED = "how old the backlogs of shop/orders are is not known"
+NOT_TOLD = "of 3 topics with a backlog its age is not known: nobody"
 
 
-@pytest.mark.parametrize(("step", "known", "at_planning", "before_call", "words"), AGES.values(), ids=AGES)
+def retained(hours: int) -> dict[str, Any]:
+    """No backlog, where topics retain messages for so long."""
+    return {"backlog_ages": BacklogAges(), "retained_seconds": hours * HOUR}
+
+
+@cases(
+    "step, known, at_planning, before_call, words",
+    ("no backlog", age_quota(), {"backlog_ages": BacklogAges()}, True, True, "no topic has a backlog"),
+    ("nine tenths", age_quota(), {"backlog_ages": NEAR}, True, True, f"of {TOPIC}, is 9 h old, of 10 h less 10 %"),
+    ("a second more", age_quota(), {"backlog_ages": OVER}, False, False, f"producer_request_hold {AT_ONCE}"),
+    ("evicting", EVICTS_OLD, {"backlog_ages": OVER}, False, False, f"consumer_backlog_eviction {AT_ONCE}"),
+    ("estimated", age_quota(), {"backlog_ages": ESTIMATED}, False, False, "is estimated, from its size"),
+    ("not told", age_quota(), {"backlog_ages": UNKNOWN}, True, False, NOT_TOLD),
+    ("not looked", age_quota(), {"backlog_ages": None}, False, False, NOT_LOOKED),
+    ("at the retention", age_quota(), retained(10), False, False, "10 h is not below the retention of 10 h"),
+    ("below the retention", age_quota(), retained(11), True, True, "no topic has a backlog, of 10 h less 10 %"),
+    ("removed", age_quota(None), {"backlog_ages": None}, True, True, "no age quota is set"),
+)
 def test_no_topic_is_over_an_age_quota_at_once(
     step: Step, known: dict[str, Any], *, at_planning: bool, before_call: bool, words: str
 ) -> None:

@@ -70,10 +70,7 @@ VIEWS = {
     "replication that is kept": (with_risks(unsent=(UNSENT,), unsent_count=2), None),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
     "a read-only bookie": (a_look(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
-    "an unproved batch": (
-        a_look(unproved_batch="batch b1 was not proved"),
-        "proved_first: batch b1 was not proved: observe",
-    ),
+    "not proved": (a_look(unproved_batch="batch b1 was not proved"), "proved_first: batch b1 was not proved: observe"),
     "a circle": (a_look(circling=("0x00_0x10",)), "circles: 0x00_0x10 of pulsar/system was moved away"),
     "an old snapshot": (a_look(seen_at=NOW - timedelta(minutes=1501)), "fresh_snapshot: the cluster was seen at"),
     "one as old as may be": (a_look(seen_at=NOW - timedelta(minutes=1500)), None),

@@ -223,12 +223,7 @@ def persisting(after: Persistence | None, before: Persistence | None = THREE, **
     ("rate", persisting(Persistence.of((3, 2, 2), 0.1)), True, "no fewer copies than now"),
     ("striping", persisting(quorums(2, 2, 2)), True, "no fewer copies"),
     ("more", persisting(quorums(3, 3, 2)), True, "no fewer copies"),
-    (
-        "Qw",
-        persisting(quorums(3, 1, 1)),
-        False,
-        "are fewer copies than E 3, Qw 2, Qa 2 (policy key guards.fewer_copies)",
-    ),
+    ("Qw", persisting(quorums(3, 1, 1)), False, "fewer copies than E 3, Qw 2, Qa 2 (policy key guards.fewer_copies)"),
     ("Qa", persisting(quorums(3, 2, 1)), False, "fewer copies"),
     ("E<Qw", persisting(quorums(2, 3, 2)), False, "E has to be at least Qw"),
     ("Qw<Qa", persisting(quorums(3, 2, 3)), False, "Qw at least Qa"),
@@ -250,17 +245,14 @@ def test_fewer_copies_are_permitted_by_the_policy_alone() -> None:
     assert not CopiesKept().check(persisting(quorums(2, 3, 1)), *a_look(permitting)).passed
 
 
+ONE_READ_ONLY = Bookies(listed=2, writable=1, read_only=1)
+
+
 @cases(
     "made, bookies, passed, words",
     ("rate", persisting(Persistence.of((3, 2, 2), 0.1)), Bookies(listed=1), True, "E 3 and Qw 2 stay as they are"),
     ("lower", persisting(quorums(2, 2, 2)), Bookies(listed=2), True, "E 2 of 2 bookies that may take writes"),
-    (
-        "read-only",
-        persisting(quorums(2, 2, 2)),
-        Bookies(listed=2, writable=1, read_only=1),
-        False,
-        "no ledger could be made",
-    ),
+    ("read-only", persisting(quorums(2, 2, 2)), ONE_READ_ONLY, False, "no ledger could be made"),
     ("too few", persisting(quorums(2, 2, 2)), Bookies(listed=1), False, "no ledger could be made"),
     ("raised", persisting(quorums(4, 2, 2)), Bookies(listed=4, writable=3), False, "only 3 of them are known to"),
     ("known", persisting(quorums(4, 2, 2)), Bookies(listed=4, writable=4), True, "E 4 of 4 bookies"),

@@ -175,7 +175,16 @@ ENDED = QuestionEnd(
 
 ENDS = [an_outcome(TWO_STEPS, f"b1.s0{number}", run=FIRST) for number in (1, 2)]
 REFUSED = msgspec.structs.replace(ENDS[1], outcome=Outcome.REFUSED)
-REJECTED_ELSEWHERE = {"answers": (an_answer(), an_answer(2, Decision.REJECTED, SECOND))}
+
+
+def approved_and(decision: Decision, run: str = FIRST, voice: int = 1) -> dict[str, Any]:
+    """An approval, and a later answer."""
+    return {"answers": (an_answer(), an_answer(2, decision, run, voice=voice))}
+
+
+REJECTED_ELSEWHERE = approved_and(Decision.REJECTED, SECOND)
+ASKED_AGAIN = {"requests": (a_request(closed=True), a_request(2, voice=2)), "answers": (an_answer(),)}
+AGAIN = {**approved_and(Decision.APPROVED, SECOND), "outcomes": [REFUSED, ENDS[0]]}
 
 
 @cases(
@@ -189,43 +198,18 @@ REJECTED_ELSEWHERE = {"answers": (an_answer(), an_answer(2, Decision.REJECTED, S
     ("approved, and expired before it began", APPROVED, 30, BatchState.STOPPED),
     ("approved, and superseded", {**APPROVED, "over": "newer"}, 0, BatchState.SUPERSEDED),
     ("approved, and its question ended", {**APPROVED, "end": ENDED}, 0, BatchState.ENDED),
-    (
-        "a second person is asked",
-        {"requests": (a_request(closed=True), a_request(2, voice=2)), "answers": (an_answer(),)},
-        0,
-        BatchState.WAITING,
-    ),
-    (
-        "the second person says no",
-        {"answers": (an_answer(), an_answer(2, Decision.REJECTED, voice=2))},
-        0,
-        BatchState.REJECTED,
-    ),
-    (
-        "the second person does not answer",
-        {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, voice=2))},
-        0,
-        BatchState.UNANSWERED,
-    ),
+    ("a second person is asked", ASKED_AGAIN, 0, BatchState.WAITING),
+    ("the second person says no", approved_and(Decision.REJECTED, voice=2), 0, BatchState.REJECTED),
+    ("the second person does not answer", approved_and(Decision.NO_ANSWER, voice=2), 0, BatchState.UNANSWERED),
     ("rejected in another run", REJECTED_ELSEWHERE, 0, BatchState.REJECTED),
-    (
-        "not answered in another run",
-        {"answers": (an_answer(), an_answer(2, Decision.NO_ANSWER, SECOND))},
-        0,
-        BatchState.APPROVED,
-    ),
+    ("not answered in another run", approved_and(Decision.NO_ANSWER, SECOND), 0, BatchState.APPROVED),
     ("a run acts on it", USED, 0, BatchState.CHANGING),
     ("one of two steps ended", {**USED, "outcomes": ENDS[:1]}, 29, BatchState.CHANGING),
     ("expired under way", {**USED, "outcomes": ENDS[:1]}, 30, BatchState.STOPPED),
     ("done", {**USED, "outcomes": ENDS}, 60, BatchState.DONE),
     ("a step was refused", {**USED, "outcomes": [ENDS[0], REFUSED]}, 60, BatchState.STOPPED),
     ("rejected after a call", {**REJECTED_ELSEWHERE, "called": frozenset({1})}, 0, BatchState.STOPPED),
-    (
-        "refused in one run, and approved again in another one",
-        {"answers": (an_answer(), an_answer(2, run=SECOND)), "outcomes": [REFUSED, ENDS[0]]},
-        0,
-        BatchState.APPROVED,
-    ),
+    ("refused in one run, and approved again in another one", AGAIN, 0, BatchState.APPROVED),
     ("snoozed", {"answers": (an_answer(1, Decision.SNOOZED),)}, 0, BatchState.SNOOZED),
     ("never to be asked", {"answers": (an_answer(1, Decision.NEVER),)}, 0, BatchState.NEVER),
     ("malformed", {"answers": (an_answer(1, Decision.MALFORMED),)}, 0, BatchState.UNANSWERED),

@@ -118,36 +118,31 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
         dry_run([RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], MINE)
 
 
+DEMO = {"cluster": "demo"}
+OF_EAST, OF_WEST = {"cluster": "east", "plan_ids": ["p1"]}, {"cluster": "west", "plan_ids": ["w1"]}
+
+
 @cases(
     "params, published, wanted",
     ("the newest of a cluster", {"cluster": "east"}, [], [("east", None, ())]),
     ("a named plan", {"cluster": "east", "plan_id": "p1"}, [], [("east", "p1", ())]),
     ("an empty name is none", {"cluster": "east", "plan_id": ""}, [], [("east", None, ())]),
     ("only some kinds", {"cluster": "east", "kinds": ["tc_balance"]}, [], [("east", None, ("tc_balance",))]),
-    ("a publication", {"cluster": "demo"}, [{"cluster": "east", "plan_ids": ["p1"]}], [("east", "p1", ())]),
-    (
-        "only some kinds of a publication",
-        {"cluster": "demo", "kinds": ["tc_balance"]},
-        [{"cluster": "east", "plan_ids": ["p1"]}],
-        [("east", "p1", ("tc_balance",))],
-    ),
+    ("a publication", DEMO, [OF_EAST], [("east", "p1", ())]),
+    ("only some of one", DEMO | {"kinds": ["tc_balance"]}, [OF_EAST], [("east", "p1", ("tc_balance",))]),
     (
         "every publication, as questions of older ones stand",
         {"cluster": "demo", "kinds": None},
-        [
-            {"cluster": "west", "plan_ids": ["w1"]},
-            {"cluster": "east", "plan_ids": ["p1", "p3"]},
-            {"cluster": "east", "plan_ids": ["p2", "p1"]},
-        ],
+        [OF_WEST, OF_EAST | {"plan_ids": ["p1", "p3"]}, OF_EAST | {"plan_ids": ["p2", "p1"]}],
         [("east", "p1", ()), ("east", "p3", ()), ("east", "p2", ()), ("west", "w1", ())],
     ),
     (
-        "one publication among events that are none",
-        {"cluster": "demo"},
-        [{"cluster": 7, "plan_ids": ["x"]}, {"plan_ids": "x"}, {"cluster": "east", "plan_ids": ["p1"]}],
+        "one among events that are none",
+        DEMO,
+        [OF_EAST | {"cluster": 7}, {"plan_ids": "x"}, OF_EAST],
         [("east", "p1", ())],
     ),
-    ("a publication of no plan", {"cluster": "demo"}, [{"cluster": "east"}], [("demo", None, ())]),
+    ("a publication of no plan", DEMO, [{"cluster": "east"}], [("demo", None, ())]),
 )
 def test_what_a_run_is_about(
     params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]

@@ -173,11 +173,7 @@ def test_by_namespace_a_plan_is_what_planners_made() -> None:
     "policy, expected",
     ("tenant", sized("tenant"), [("a/x", "a/y"), ("b/x",), ("a/x",), ("b/x",)]),
     ("kind", sized("kind"), [("a/x", "b/x", "a/y"), ("a/x", "b/x")]),
-    (
-        "one kind",
-        sized("namespace", decide_by_kind={"retention": "kind"}),
-        [("a/x",), ("b/x",), ("a/y",), ("a/x", "b/x")],
-    ),
+    ("alone", sized("namespace", decide_by_kind={"retention": "kind"}), [("a/x",), ("b/x",), ("a/y",), ("a/x", "b/x")]),
     (
         "all but one kind",
         sized("kind", decide_by_kind={"retention": "namespace"}),

@@ -103,62 +103,39 @@ MOVE_DISTURBS = a_batch(a_step(touched=Touched(producers=6000, consumers=5000, t
 MOVE_WAITS = asked(1, MOVE)
 
 
+LOOSENED = asked(1, SHOP, answerable=False)
+UNREADABLE = asked(1, SHOP, answerable=False, batch=None)
+SHOP_UNASKED, MOVE_UNASKED = (asked(1, each, BatchState.NOT_ASKED) for each in (SHOP, MOVE))
+OTHER_CHANGES = asked(2, OTHER_MOVE, BatchState.CHANGING)
+CHANGED: tuple[list[str], list[int], list[Any]] = (["b1"], [], [(1, "changed", "b1")])
+
+
 @cases(
     "batches, standing, expected",
     ("the first", [SHOP], [], (["b1"], [], [])),
     ("the same waits", [SHOP], [WAITS], ([], [1], [])),
     ("only what is new is asked", [BANK, SHOP], [WAITS], (["b1"], [1], [])),
-    ("another value", [SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("another value", [SHOP_LATER], [WAITS], CHANGED),
     ("another namespace", [BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)])),
     ("healed by itself", [], [WAITS], ([], [], [(1, "no_longer_proposed", None)])),
-    ("one of two changed", [OTHER_MOVE, SHOP], [asked(1, MOVE), asked(2, SHOP)], (["b1"], [2], [(1, "changed", "b1")])),
+    ("one of two changed", [OTHER_MOVE, SHOP], [MOVE_WAITS, asked(2, SHOP)], (["b1"], [2], [(1, "changed", "b1")])),
     ("less is lost", [SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], [])),
-    ("more is lost", [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")])),
-    (
-        "an answer would be refused",
-        [SHOP],
-        [asked(1, SHOP, answerable=False)],
-        (["b1"], [], [(1, "policy_loosened", "b1")]),
-    ),
-    ("and it is gone", [BANK], [asked(1, SHOP, answerable=False)], (["b1"], [], [(1, "policy_loosened", None)])),
-    (
-        "its plan cannot be read",
-        [SHOP],
-        [asked(1, SHOP, answerable=False, batch=None)],
-        (["b1"], [], [(1, "policy_loosened", "b1")]),
-    ),
+    ("more is lost", [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], CHANGED),
+    ("it would be refused", [SHOP], [LOOSENED], (["b1"], [], [(1, "policy_loosened", "b1")])),
+    ("and it is gone", [BANK], [LOOSENED], (["b1"], [], [(1, "policy_loosened", None)])),
+    ("its plan cannot be read", [SHOP], [UNREADABLE], (["b1"], [], [(1, "policy_loosened", "b1")])),
     ("timed out", [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")])),
     ("the same is being carried out", [SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
     ("the goal is being worked at", [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
     ("another goal is worked at", [BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], [])),
     ("nothing is left while it is carried out", [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
-    (
-        "another part of a goal that is worked at",
-        [MOVE, BANK],
-        [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
-        (["b2"], [1], []),
-    ),
-    (
-        "one of two can be answered",
-        [SHOP],
-        [asked(1, SHOP, answerable=False), asked(2, SHOP)],
-        ([], [2], [(1, "policy_loosened", None)]),
-    ),
-    ("the same with a higher risk", [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("another part of a goal that is worked at", [MOVE, BANK], [MOVE_WAITS, OTHER_CHANGES], (["b2"], [1], [])),
+    ("one of two can be answered", [SHOP], [LOOSENED, asked(2, SHOP)], ([], [2], [(1, "policy_loosened", None)])),
+    ("the same with a higher risk", [MOVE_DISTURBS], [MOVE_WAITS], CHANGED),
     ("the same with a lower risk", [MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], [])),
     ("its risk rises as it is carried out", [MOVE_DISTURBS], [asked(1, MOVE, BatchState.CHANGING)], ([], [], [])),
-    (
-        "its risk rises before anybody is asked",
-        [MOVE_DISTURBS],
-        [asked(1, MOVE, BatchState.NOT_ASKED)],
-        (["b1"], [], [(1, "changed", "b1")]),
-    ),
-    (
-        "another value before anybody is asked",
-        [SHOP_LATER],
-        [asked(1, SHOP, BatchState.NOT_ASKED)],
-        (["b1"], [], [(1, "changed", "b1")]),
-    ),
+    ("its risk rises before anybody is asked", [MOVE_DISTURBS], [MOVE_UNASKED], CHANGED),
+    ("another value before anybody is asked", [SHOP_LATER], [SHOP_UNASKED], CHANGED),
 )
 def test_each_batch_is_asked_once(
     batches: list[Batch], standing: list[AskedBatch], expected: tuple[list[str], list[int], list[Any]]

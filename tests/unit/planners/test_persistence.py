@@ -26,6 +26,11 @@ SELDOM, OFTEN = {"messages": 30_000, "seconds": 100}, {"cursor_writes_per_second
 FINDINGS = {"ack-state-seldom": SELDOM, "ack-state-often": OFTEN, "ensemble-too-large": {"bookies": 2, "ensemble": 3}}
 
 
+def at_rate(rate: float) -> Persistence:
+    """What is usual, with another rate of cursors' writes."""
+    return Persistence.of((3, 2, 2), rate)
+
+
 def asking(**remedy: object) -> Policy:
     """A policy that wants both asked, and vouches for the version, on which it was tried on no real broker yet."""
     both = {"propose_rate": True, "propose_ensemble": True}
@@ -61,8 +66,8 @@ def the_change(proposal: Proposal) -> ChangeSetting:
 
 @cases(
     "check, own, after",
-    ("seldom", "ack-state-seldom", Persistence.of((3, 2, 2), 0.01), Persistence.of((3, 2, 2), 1.0)),
-    ("often", "ack-state-often", USUAL, Persistence.of((3, 2, 2), 0.2)),
+    ("seldom", "ack-state-seldom", at_rate(0.01), at_rate(1.0)),
+    ("often", "ack-state-often", USUAL, at_rate(0.2)),
     ("no limit", "ack-state-often", Persistence.of((3, 2, 2), 0.0, "class"), Persistence.of((3, 2, 2), 0.2, "class")),
     ("too large", "ensemble-too-large", USUAL, Persistence.of((2, 2, 2), 1.0)),
 )
@@ -93,37 +98,17 @@ def test_both_parts_are_one_step() -> None:
 
 @cases(
     "checks, fields, note",
-    (
-        "rate off",
-        ["ack-state-often"],
-        {"policy": asking(propose_rate=False)},
-        "policy key persistence_remedy.propose_rate",
-    ),
-    (
-        "E off",
-        ["ensemble-too-large"],
-        {"policy": asking(propose_ensemble=False)},
-        "persistence_remedy.propose_ensemble",
-    ),
+    ("rate off", ["ack-state-often"], {"policy": asking(propose_rate=False)}, "key persistence_remedy.propose_rate"),
+    ("no E", ["ensemble-too-large"], {"policy": asking(propose_ensemble=False)}, "persistence_remedy.propose_ensemble"),
     ("both", ["ack-state-often", "ack-state-seldom"], {}, "decide by hand"),
-    (
-        "seldom already",
-        ["ack-state-often"],
-        {"own": Persistence.of((3, 2, 2), 0.2)},
-        "cursors are written once in 5 s already",
-    ),
+    ("seldom already", ["ack-state-often"], {"own": at_rate(0.2)}, "cursors are written once in 5 s already"),
     (
         "no oftener",
         ["ack-state-seldom"],
-        {"own": Persistence.of((3, 2, 2), 1 / 30), "policy": asking(seldom_seconds=60)},
+        {"own": at_rate(1 / 30), "policy": asking(seldom_seconds=60)},
         "once in 30 s already, and once in 1 min would be no oftener",
     ),
-    (
-        "below 0",
-        ["ack-state-often"],
-        {"own": Persistence.of((3, 2, 2), -1)},
-        "the brokers' default on others: decide by hand",
-    ),
+    ("below 0", ["ack-state-often"], {"own": at_rate(-1)}, "the brokers' default on others: decide by hand"),
     ("copies", ["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
     ("no default", ["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
     ("no fact", ["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),

@@ -14,7 +14,7 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import Change, ChangeSetting, GuardResult, Step
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, reasons_against
 from pulsar_steward.planners.bundles.facts import BundleFacts
-from pulsar_steward.planners.registry import PLANNERS, assemble, claimed_by, make_plan
+from pulsar_steward.planners.registry import PLANNERS, assemble, claimed_by, make_plan, proposals_of
 from pulsar_steward.planners.snapshot_facts import vetoes
 from pulsar_steward.policy.load import parse_policy
 from tests.builders import (
@@ -260,6 +260,18 @@ def test_what_is_claimed() -> None:
     changes: tuple[Change, ...] = (a_move(namespace="a/b"), a_split(namespace="c/d"), change, topic)
     batch = a_batch(*(a_step(each) for each in changes))
     assert [set(each) for each in claimed_by([Proposal(), Proposal(batches=(batch,))])] == [{"a/b", "c/d"}, {"e/f"}]
+
+
+def test_planners_are_told_which_settings_earlier_ones_change() -> None:
+    told: list[frozenset[str]] = []
+
+    def remembers(planning: PlanningFacts, _: str, __: tuple[Finding, ...]) -> Proposal:
+        told.append(planning.claimed_settings)
+        return Proposal(batches=(a_batch(a_setting("a/b")),))
+
+    planner = msgspec.structs.replace(PLANNER, propose=remembers)
+    proposals_of([planner, planner], planning_facts_with(3, findings=(found("it is so"),)))
+    assert told == [frozenset(), {"a/b"}]
 
 
 def test_every_kind_of_batch_has_a_planner() -> None:

@@ -84,22 +84,14 @@ def test_a_missing_size_quota(backlog: int, rate: float, own: dict[SettingName, 
     "fields, words",
     ("what comes in is not known", {"backlog": GIB, "rate": None}, "how much comes in is not known"),
     ("it has one", {"own": {SIZE: size(10 * GIB, QuotaPolicy.REFUSE)}}, "it has a size quota already"),
-    (
-        "compacted later",
-        {"backlog": 10 * GIB, "compaction_bytes": 15 * GIB},
-        "topics are compacted only from 15 GiB on",
-    ),
+    ("compacted later", {"backlog": 10 * GIB, "compaction_bytes": 15 * GIB}, "are compacted only from 15 GiB on"),
     ("not replicated", {"backlog": 10 * GIB, "backlogs": AWAY}, "quota_held: the replicator to west holds 10 GiB"),
     ("partial", {"unread": ("broker-01:8080",)}, "the snapshot is partial without broker-01:8080"),
     ("young", {"policy": a_policy(plan={"standing_snapshots": 2})}, "not stood for 2 snapshots"),
     ("not seen", {"namespaces": ()}, "settings are not in the snapshot"),
     ("not checked", {"quotas_are_checked": False}, "quotas_checked: brokers do not check"),
     ("not known whether it is", {"quotas_are_checked": None}, "quotas_checked: whether brokers check"),
-    (
-        "protected",
-        {"policy": a_policy(apply={"protected_namespaces": (NAMESPACE,)})},
-        "protected: shop/orders is protected",
-    ),
+    ("protected", {"policy": a_policy(apply={"protected_namespaces": (NAMESPACE,)})}, "protected: shop/orders"),
 )
 def test_why_no_size_quota_is_proposed(fields: dict[str, Any], words: str) -> None:
     """A quota without room for an outage, or that Pulsar's own cursors fill, would stop producers.

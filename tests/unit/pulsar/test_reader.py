@@ -51,6 +51,9 @@ NOT_OWNED = answer({"reason": f"Failed to find ownership for ServiceUnit:pulsar/
 WRONG_EDGE = answer({"reason": f"Invalid upper boundary for bundle {BUNDLE}"}, status=412)
 CLUSTERS = answer({"replication_clusters": ["local", "west"], "allowed_clusters": ["east"]})
 AT = ("pulsar/system", BUNDLE)
+A = ("local", "a:8080")
+PLACED = {TC: 1103633926}
+SPACED = "/admin/v2/persistent/a/x/t%201%2F2/partitions"
 ANSWERS: list[tuple[str, tuple[str, ...], str, Reply, Any]] = [
     ("brokers", (), MEMBERS, answer(["b:2", "a:1"]), ("a:1", "b:2")),
     ("leader", (), LEADER, answer({"brokerId": "a:8080", "serviceUrl": "http://a:8080"}), "a:8080"),
@@ -67,29 +70,11 @@ ANSWERS: list[tuple[str, tuple[str, ...], str, Reply, Any]] = [
     ("own_settings", ("a/x",), NAMESPACE, answer(OWN_SETTINGS), AS_OWN),
     ("own_settings", ("a/x",), NAMESPACE, answer({"backlog_quota_map": {}}), {}),
     ("boundaries", ("a/x",), BUNDLES, answer({"boundaries": EDGES, "numBundles": 2}), tuple(EDGES)),
-    (
-        "owned_bundles",
-        ("local", "a:8080"),
-        OWNED,
-        answer({UPPER: SHARED, f"a/x/{BUNDLE}": SHARED}),
-        (f"a/x/{BUNDLE}", UPPER),
-    ),
-    ("owned_bundles", ("local", "a:8080"), OWNED, answer({}), ()),
-    (
-        "topic_positions",
-        AT,
-        POSITIONS,
-        answer({"bundle": BUNDLE, "topicHashPositions": {TC: 1103633926}}),
-        {TC: 1103633926},
-    ),
+    ("owned_bundles", A, OWNED, answer({UPPER: SHARED, f"a/x/{BUNDLE}": SHARED}), (f"a/x/{BUNDLE}", UPPER)),
+    ("owned_bundles", A, OWNED, answer({}), ()),
+    ("topic_positions", AT, POSITIONS, answer({"bundle": BUNDLE, "topicHashPositions": PLACED}), PLACED),
     ("topic_positions", AT, POSITIONS, NOT_OWNED, None),
-    (
-        "partitions",
-        ("persistent://a/x/t 1/2",),
-        "/admin/v2/persistent/a/x/t%201%2F2/partitions",
-        answer({"partitions": 16}),
-        16,
-    ),
+    ("partitions", ("persistent://a/x/t 1/2",), SPACED, answer({"partitions": 16}), 16),
     ("partitions", ("persistent://a/x/t",), PARTITIONS, answer({"reason": "Topic not found"}, status=404), 0),
     ("topic_statistics", (), "/admin/v2/broker-stats/topics", answer(b'{"a/x":{}}'), b'{"a/x":{}}'),
     ("load_report", (), "/admin/v2/broker-stats/load-report", answer(LOAD), LOAD),

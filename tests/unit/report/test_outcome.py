@@ -50,6 +50,11 @@ def told(
     return a_batch_run(PLAN, RUN, answers=answers, outcomes=outcomes, proofs=proofs, **fields)
 
 
+def ended(step_id: str, outcome: Outcome, reason: str) -> StepOutcome:
+    """How a step of the batch ended."""
+    return an_outcome(PLAN, step_id, outcome, reason=reason)
+
+
 @cases(
     "batch, expected",
     ("all done and proved", told(an_answer(), BOTH_DONE, a_proof()), []),
@@ -67,27 +72,19 @@ def told(
     ("a step is missing", told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"]),
     (
         "unknown",
-        told(
-            an_answer(),
-            (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN, reason="dark")),
-            a_proof(proved=False),
-        ),
+        told(an_answer(), (BOTH_DONE[0], ended("b1.s02", Outcome.UNKNOWN, "dark")), a_proof(proved=False)),
         ["b1.s02 unknown: dark", "not proved: as seen"],
     ),
     (
         "drifted",
-        told(
-            an_answer(),
-            tuple(an_outcome(PLAN, f"b1.s0{n}", Outcome.DRIFTED, reason="moved") for n in (1, 2)),
-            a_proof(),
-        ),
+        told(an_answer(), tuple(ended(each, Outcome.DRIFTED, "moved") for each in ("b1.s01", "b1.s02")), a_proof()),
         ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
     ),
     ("not verified", told(an_answer(), BOTH_DONE), ["not proved: it was not verified"]),
     ("done, and not proved", told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"]),
     (
         "withdrawn while under way",
-        told(an_answer(Decision.REJECTED), (an_outcome(PLAN, "b1.s01", Outcome.UNKNOWN, reason="interrupted"),)),
+        told(an_answer(Decision.REJECTED), (ended("b1.s01", Outcome.UNKNOWN, "interrupted"),)),
         ["b1.s01 unknown: interrupted"],
     ),
 )

@@ -71,45 +71,23 @@ def namespaces(policies: dict[str, Any] | None, name: str = "acme/orders") -> li
     return [{"namespace": name, "bundles": 4, "boundaries": [], "policies_json": document}]
 
 
+UNLIMITED, KEEPS_NONE = (None, "default"), (0, "default")
+IN_GIGABYTES = {"backlogQuotaDefaultLimitGB": "2.5"}
+OF_OLD = {"backlog_quota_map": {"destination_storage": {"limit": 9}}}
+IN_BYTES = {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"}
+BY_AGE = {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}}
+NO_SIZE = {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}}
+
+
 @cases(
     "policies, changed, quota, retention",
     ("the namespace's", {**QUOTA, **RETENTION}, {}, (100, "namespace"), (2 * MIB, "namespace")),
-    ("defaults: none", {}, {}, (None, "default"), (0, "default")),
-    (
-        "defaults in gigabytes",
-        {"backlog_quota_map": {}},
-        {"backlogQuotaDefaultLimitGB": "2.5"},
-        (5 * GIB // 2, "default"),
-        (0, "default"),
-    ),
-    (
-        "defaults in bytes",
-        {},
-        {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"},
-        (700, "default"),
-        (None, "default"),
-    ),
-    (
-        "as old brokers write it",
-        {"backlog_quota_map": {"destination_storage": {"limit": 9}}},
-        {},
-        (9, "namespace"),
-        (0, "default"),
-    ),
-    (
-        "an age quota is none in bytes",
-        {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}},
-        {},
-        (None, "default"),
-        (0, "default"),
-    ),
-    (
-        "none, and set so",
-        {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}},
-        {},
-        (None, "namespace"),
-        (0, "default"),
-    ),
+    ("defaults: none", {}, {}, UNLIMITED, KEEPS_NONE),
+    ("defaults in gigabytes", {"backlog_quota_map": {}}, IN_GIGABYTES, (5 * GIB // 2, "default"), KEEPS_NONE),
+    ("defaults in bytes", {}, IN_BYTES, (700, "default"), UNLIMITED),
+    ("as old brokers write it", OF_OLD, {}, (9, "namespace"), KEEPS_NONE),
+    ("an age quota is none in bytes", BY_AGE, {}, UNLIMITED, KEEPS_NONE),
+    ("none, and set so", NO_SIZE, {}, (None, "namespace"), KEEPS_NONE),
     ("unread", None, {}, (None, None), (None, None)),
     ("defaults: no numbers", {}, dict.fromkeys(DEFAULTS, "much"), (None, None), (None, None)),
 )

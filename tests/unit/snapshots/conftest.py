@@ -28,6 +28,7 @@ META = {
     "tcs_by_bundle": True,
 }
 FINDING = {"check_id": "tc-skew", "subject": "lab", "evidence": "x", "figures_json": '{"most_coordinators":2}'}
+SYSTEM = {"namespace": "pulsar/system", "owner_known": True}
 ROWS: dict[str, list[dict[str, Any]]] = {
     "snapshot": [META],
     "brokers": [
@@ -37,28 +38,10 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "bundles": [
         {"namespace": "acme/orders", "bundle": "0x00000000_0xffffffff", "owner": "a:1", "owner_known": True},
-        {
-            "namespace": "pulsar/system",
-            "bundle": "0x80000000_0xffffffff",
-            "owner_known": False,
-            "positions": [0x90000000],
-        },
-        {
-            "namespace": "pulsar/system",
-            "bundle": "0x40000000_0x80000000",
-            "owner": "b:1",
-            "owner_known": True,
-            "positions": [],
-        },
-        {
-            "namespace": "pulsar/system",
-            "bundle": "0x00000000_0x40000000",
-            "owner": "a:1",
-            "owner_known": True,
-            "producers": 1,
-            "consumers": 2,
-            "positions": [7, 9, 11],
-        },
+        SYSTEM | {"bundle": "0x80000000_0xffffffff", "owner_known": False, "positions": [0x90000000]},
+        SYSTEM | {"bundle": "0x40000000_0x80000000", "owner": "b:1", "positions": []},
+        SYSTEM
+        | {"bundle": "0x00000000_0x40000000", "owner": "a:1", "producers": 1, "consumers": 2, "positions": [7, 9, 11]},
     ],
     "transaction_coordinators": [
         {"coordinator": 2, "position": 9, "bundle": "0x00000000_0x40000000", "broker": "a:1", "broker_known": True},

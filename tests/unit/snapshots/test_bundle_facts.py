@@ -238,9 +238,16 @@ QUOTA = {
 }
 
 
-def a_sample(series: str, value: float) -> dict[str, Any]:
-    """One sample of the owner's metrics."""
-    return {"source": "a:1", "source_kind": "broker", "series": series, "topic": TOPICS[0], "value": value}
+def samples(**figures: float) -> dict[str, Any]:
+    """Samples of the owner's metrics of the backlog, by the ends of their names."""
+    usual = {"source": "a:1", "source_kind": "broker", "topic": TOPICS[0]}
+    series = {"delayed": "pulsar_delayed_message_index_size_bytes"}
+    return {
+        "metrics": [
+            usual | {"series": series.get(name, f"pulsar_storage_backlog_{name}"), "value": value}
+            for name, value in figures.items()
+        ]
+    }
 
 
 @row_by_row(
@@ -248,35 +255,13 @@ def a_sample(series: str, value: float) -> dict[str, Any]:
     ({"backlog_bytes": 899}, {}, None),
     ({"backlog_bytes": 900}, {}, {"backlog_bytes": 900, "limit_bytes": None}),
     ({"backlog_bytes": 900, "subscriptions": 0}, {}, {"backlog_bytes": 900, "subscriptions": ()}),
-    (
-        {"backlog_bytes": 90},
-        {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 100.0)]},
-        {"limit_bytes": 100, "limit_seconds": -1},
-    ),
-    ({"backlog_bytes": 5000}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", -1.0)]}, None),
-    (
-        {"backlog_bytes": 1},
-        {
-            "metrics": [
-                a_sample("pulsar_storage_backlog_quota_limit_time", 60.0),
-                a_sample("pulsar_storage_backlog_age_seconds", 59.0),
-            ]
-        },
-        {"limit_seconds": 60, "age_seconds": 59},
-    ),
+    ({"backlog_bytes": 90}, samples(quota_limit=100.0), {"limit_bytes": 100, "limit_seconds": -1}),
+    ({"backlog_bytes": 5000}, samples(quota_limit=-1.0), None),
+    ({"backlog_bytes": 1}, samples(quota_limit_time=60.0, age_seconds=59.0), {"limit_seconds": 60, "age_seconds": 59}),
     # Of sizes a limit of 0 is used up at all times, of ages it is none.
-    ({"backlog_bytes": 0}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 0.0)]}, {"limit_bytes": 0}),
-    (
-        {"backlog_bytes": 0},
-        {
-            "metrics": [
-                a_sample("pulsar_storage_backlog_quota_limit_time", 0.0),
-                a_sample("pulsar_storage_backlog_age_seconds", 59.0),
-            ]
-        },
-        None,
-    ),
-    ({}, {"metrics": [a_sample("pulsar_delayed_message_index_size_bytes", 7.0)]}, {"delayed_index_bytes": 7}),
+    ({"backlog_bytes": 0}, samples(quota_limit=0.0), {"limit_bytes": 0}),
+    ({"backlog_bytes": 0}, samples(quota_limit_time=0.0, age_seconds=59.0), None),
+    ({}, samples(delayed=7.0), {"delayed_index_bytes": 7}),
     ({}, {"subscriptions": [{"backlog_entries": 0}]}, None),
     ({}, {"subscriptions": [{"backlog_entries": 0, "ack_holes": 1}]}, {"subscriptions": (("s", 1),)}),
     ({}, {"subscriptions": [{}]}, {"subscriptions": (("s", 0),)}),

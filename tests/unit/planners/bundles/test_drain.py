@@ -200,20 +200,10 @@ def test_room_is_used_up_as_bundles_come() -> None:
 @cases(
     "fields, moved, words",
     ("isolated", {"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
-    (
-        "isolated there",
-        {"allowed": {NAMESPACE: (broker(0),)}},
-        {},
-        "isolation policies leave it to draining brokers alone",
-    ),
+    ("isolated there", {"allowed": {NAMESPACE: (broker(0),)}}, {}, "leave it to draining brokers alone"),
     ("resting", {"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
     ("circling", {"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
-    (
-        "idle",
-        {"idle": {broker(0): 2}},
-        {broker(1): 5, broker(2): 5},
-        "2 bundles of broker-00:8080 without a loaded topic",
-    ),
+    ("idle", {"idle": {broker(0): 2}}, {broker(1): 5, broker(2): 5}, "2 bundles of broker-00:8080 without a loaded"),
     (
         "protected",
         {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
