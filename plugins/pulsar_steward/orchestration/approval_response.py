@@ -172,18 +172,14 @@ def interpret(
         response = convert(_plain(event), _Response)
     except msgspec.ValidationError as error:
         return _changed(blank, reason=f"the answer cannot be read: {cut(str(error), MAX_QUOTED_CHARACTERS)}")
-    if response.timedout or response.responded_by_user is None or not _is_somebody(response.responded_by_user):
+    user = response.responded_by_user
+    if response.timedout or user is None or not (visible(user.name) and visible(user.id)):
         return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
     if response.responded_at > now + CLOCKS_DIFFER:
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
-    user = response.responded_by_user
     name, user_id = (kept(cut(each, MAX_NAME_CHARACTERS)) for each in (user.name, user.id))
     given = _changed(blank, answered_by=name, answered_by_id=user_id, answered_at=response.responded_at)
     return _of_a_person(response, given, asked, policy, windows)
-
-
-def _is_somebody(user: _Person) -> bool:
-    return bool(visible(user.name) and visible(user.id))
 
 
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,7 +197,9 @@ def _of_a_person(
 ) -> Answer:
     comment, trouble = _comment(response.params_input.get(COMMENT) or "")
     given = _changed(given, comment=comment)
-    nameless = None if _is_named(response, given) else "the name of who answered cannot be kept as it is"
+    user = response.responded_by_user  # the policy permits people by name: the ledger has to store the full one
+    is_named = user is not None and user.name == given.answered_by
+    nameless = None if is_named else "the name of who answered cannot be kept as it is"
     fault = "; ".join(filter(None, (nameless, trouble)))
     if objection := _not_theirs_to_answer(given, asked, policy) or _not_to_this_question(response, asked):
         return _changed(given, reason=objection)
@@ -262,11 +260,6 @@ def _never(given: Answer, asked: ApprovalQuestion, fault: str) -> Answer:
         reason=f"{reason}; {fault}" if fault else reason,
         policy_entry=never_asked_entry(str(namespace), [*asked.never_asked, batch.kind]),
     )
-
-
-def _is_named(response: _Response, given: Answer) -> bool:
-    """True if the ledger stores the person's full name: the policy permits people by name."""
-    return response.responded_by_user is not None and response.responded_by_user.name == given.answered_by
 
 
 def _comment(said: object) -> tuple[str, str | None]:

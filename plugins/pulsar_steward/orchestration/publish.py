@@ -269,7 +269,9 @@ def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
             asks = f"{place or 'a later observation'} asks anew"
             reason, words = EndReason.CHANGED, f"its risk is {now} by now, and it was asked as {then}; {asks}"
         elif same:
-            reason, words = EndReason.ASKED_ANEW, f"{_missed(question)}{place} asks the same anew; answer that one"
+            gone = question.gone
+            missed = f"run {gone} does not wait for an answer any more, and recorded none; " if gone else ""
+            reason, words = EndReason.ASKED_ANEW, f"{missed}{place} asks the same anew; answer that one"
         elif successor is not None:
             words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
             reason = EndReason.CHANGED
@@ -281,10 +283,6 @@ def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
             continue
         by = successor.batch_id if successor else None
         yield Ending(question_id=question.question_id, reason=reason, by_batch_id=by, words=words)
-
-
-def _missed(question: AskedBatch) -> str:
-    return f"run {question.gone} does not wait for an answer any more, and recorded none; " if question.gone else ""
 
 
 def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:

@@ -49,7 +49,11 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
         if fact := facts.get(finding.subject):
             of_topic[fact.topic].append(finding)
     topics = {fact.topic: fact for fact in planning.partitioned}
-    whole = [each.subject for each in findings if each.check_id != HOT_BUNDLE.check_id and _is_whole(each.subject)]
+    whole = [
+        each.subject
+        for each in findings
+        if each.check_id != HOT_BUNDLE.check_id and partitioned_topic(each.subject) == each.subject
+    ]
     why = "no raise is proposed, as it has no partitions: only a new topic can have some."
     return joined(
         (
@@ -57,10 +61,6 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             Proposal(notes=tuple(f"{each}: {why}" for each in sorted(set(whole)))),
         )
     )
-
-
-def _is_whole(topic: str) -> bool:
-    return partitioned_topic(topic) == topic
 
 
 def _for_topic(planning: PlanningFacts, fact: PartitionedFact, findings: Sequence[Finding]) -> Proposal:

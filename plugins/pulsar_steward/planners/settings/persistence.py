@@ -117,15 +117,11 @@ def _ensemble(now: Persistence, found: Mapping[str, Finding], remedy: Persistenc
     return msgspec.structs.replace(now, ensemble=now.write_quorum), words
 
 
-def _goal(finding: Finding) -> str | None:
-    """The namespace of a finding; None: it is about the brokers' default, for which they have to restart."""
-    return finding.subject if "/" in finding.subject else None
-
-
 PERSISTENCE = Planner(
     kinds=(PERSISTENCE_KIND,),
     answers=frozenset(check.check_id for check in (ACK_STATE_SELDOM, ACK_STATE_OFTEN, ENSEMBLE_TOO_LARGE)),
-    goal=_goal,
+    # A finding without a namespace is about the brokers' default, for which they have to restart.
+    goal=lambda finding: finding.subject if "/" in finding.subject else None,
     propose=propose,
     obstacle=obstacle,
     partial_note=PARTIAL,
