@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -34,7 +34,8 @@ BrokerId = Annotated[str, typer.Argument(help="host:webport, or its name, such a
 def main() -> None:
     """Runs the command; an error of the lab is one message on standard error and exit code 1."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit_on_signal)
+        # A command that is told to end cleans up as it does after Ctrl-C.
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     # A shell that starts a command with `&` has it ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -165,8 +166,3 @@ def _clock() -> Callable[[str], None]:
     """A progress that puts the seconds since now before each line, on standard error."""
     began = time.monotonic()
     return lambda message: typer.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
-
-
-def _exit_on_signal(number: int, _frame: object) -> NoReturn:
-    """Lets a command that is told to end clean up as it does after Ctrl-C."""
-    sys.exit(128 + number)

@@ -92,9 +92,10 @@ def a_policy(**sections: dict[str, Any]) -> Policy:
     return Policy.model_validate(sections)
 
 
-def a_finding(severity: Severity = Severity.WARNING, *, check_id: str = "tc-skew") -> Finding:
-    """A finding about the whole cluster."""
-    return Finding(check_id=check_id, severity=severity, subject=CLUSTER, evidence="made up", figures={"spread": 3})
+def a_finding(severity: Severity = Severity.WARNING, *, check_id: str = "tc-skew", **fields: Any) -> Finding:
+    """A finding about the whole cluster; `fields` are those of `Finding`."""
+    usual: dict[str, Any] = {"subject": CLUSTER, "evidence": "made up", "figures": {"spread": 3}}
+    return Finding(check_id=check_id, severity=severity, **{**usual, **fields})
 
 
 def equal_ranges(number: int) -> tuple[BundleRange, ...]:
@@ -289,6 +290,7 @@ def an_intended_call(
 
 FACTS: dict[str, Any] = {
     "now": NOW,
+    "planned_at": NOW,
     "seen_at": NOW,
     "planned_for": IDENTITY,
     "planning": False,
@@ -315,7 +317,9 @@ FACTS: dict[str, Any] = {
     "move_risks": MoveRisks(),
     "raised_at": None,
     "restless_coordinators": (),
-    "partitioned_topic": PartitionedTopic(partitions=2, subscriptions={"app": "Shared"}),
+    "partitioned_topic": PartitionedTopic(
+        partitions=2, subscriptions={"app": "Shared"}, created=NOW - timedelta(days=1)
+    ),
     "setting": None,
     "inherited": msgspec.UNSET,
     "largest_backlog": None,

@@ -1,21 +1,54 @@
 """The demo from its first line to its last: break, observe, ask, heal or leave alone, and read the brokers back."""
 
+import contextlib
 import json
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from lab import jars, prerequisites
 from lab.airflow.server import Airflow, prepared_airflow
 from lab.airflow.settings import connection_to
-from lab.demo.ground import pulsar, why_simulated
+from lab.cluster import running_lab
 from lab.demo.scenarios import Scenario
 from lab.demo.stages import Stages
-from lab.errors import LabError, NotReachedError
+from lab.errors import JarsUnavailableError, LabError, NotReachedError
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.model import VERSIONS
 from lab.placement import differences
+from lab.simulator import running_simulator
 from lab.target import PulsarTarget
+
+
+def why_simulated() -> str | None:
+    """Reason why there can be no real Pulsar here, with what to install; None: there can.
+
+    The jars are fetched here, so that a machine without a way to Maven's repository is found out at once.
+    """
+    version = VERSIONS[0]
+    missing = prerequisites.missing(maven=not jars.fetched(version))
+    if missing:
+        return "; ".join(missing)
+    try:
+        jars.fetch(version, print)
+    except JarsUnavailableError as error:
+        return str(error)
+    return None
+
+
+@contextlib.contextmanager
+def pulsar(home: Path, scenario: Scenario, *, simulated: bool) -> Iterator[PulsarTarget]:
+    """A Pulsar of three brokers for the length of a ``with`` block."""
+    if simulated:
+        with running_simulator(scenario.spec) as simulator:
+            yield simulator
+        return
+    with running_lab("demo", home=home, broker_settings=dict(COMMON_SETTINGS)) as lab:
+        yield lab
+
 
 Answer = Literal["ask", "approve", "reject"]
 

@@ -129,7 +129,18 @@ async def tenant(request: Request) -> Response:
 async def bookies(request: Request) -> Response:
     """Every bookie that belongs to the cluster, whether it is up or not."""
     count = here(request).state.spec.bookies
-    return replies.document({"bookies": [{"bookieId": f"bookie-{number}:3181"} for number in range(count)]})
+    return replies.document({"bookies": [{"bookieId": _bookie(number)} for number in range(count)]})
+
+
+async def bookie_groups(request: Request) -> Response:
+    """The bookies of each group, with their racks."""
+    groups = here(request).state.spec.bookie_groups
+    rack = {"rack": "/default-rack", "hostname": None}
+    return replies.document({name: {_bookie(number): rack for number in group} for name, group in groups.items()})
+
+
+def _bookie(number: int) -> str:
+    return f"bookie-{number}:3181"
 
 
 ROUTES = [
@@ -142,6 +153,7 @@ ROUTES = [
     Route("/admin/v2/brokers/{cluster}", listed),
     Route("/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", owned_namespaces),
     Route("/admin/v2/bookies/all", bookies),
+    Route("/admin/v2/bookies/racks-info", bookie_groups),
     Route("/admin/v2/clusters", clusters),
     Route("/admin/v2/clusters/{cluster}", cluster),
     Route("/admin/v2/tenants", tenants),

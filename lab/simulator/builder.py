@@ -35,6 +35,8 @@ def add_namespace(state: ClusterState, spec: NamespaceSpec) -> None:
     state.topics[spec.name] = TopicIndex()
     if spec.anti_affinity_group is not None:
         state.anti_affinity_groups[spec.name] = spec.anti_affinity_group
+    if spec.bookie_group is not None:
+        state.bookie_groups[spec.name] = spec.bookie_group
 
 
 def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:

@@ -111,7 +111,17 @@ async def anti_affinity_group(request: Request) -> Response:
     return replies.done() if group is None else replies.bare(group)
 
 
+async def bookie_affinity(request: Request) -> Response:
+    """The group of bookies that a namespace's ledgers keep to, or nothing."""
+    state, name = here(request).state, known_namespace(request, "Namespace local-policies does not exist").name
+    if name not in state.bookie_groups:
+        return replies.done()
+    groups = {"bookkeeperAffinityGroupPrimary": state.bookie_groups[name], "bookkeeperAffinityGroupSecondary": None}
+    return replies.document(groups)
+
+
 ROUTES = [
+    Route("/admin/v2/namespaces/{tenant}/{namespace}/persistence/bookieAffinity", bookie_affinity),
     Route(
         "/admin/v2/namespaces/{tenant}/{namespace}/antiAffinity", anti_affinity_group, methods=["GET", "POST", "DELETE"]
     ),

@@ -130,51 +130,27 @@ def quota(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Resp
     return change
 
 
-def retention(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
-    """``retention``: get, set, delete."""
-
-    async def change(request: Request) -> Response:
-        given = await _json(request) if request.method == "POST" else None
-        holder = of(request)
-        if request.method == "GET":
-            return _shown(holder.get(RETENTION))
-        stored = None if given is None else quotas.retention_stored(given)
-        if not quotas.fits(holder.get(QUOTAS) or {}, stored):
-            raise Refusal(412, f"Retention Quota must exceed configured backlog quota for {holder.word}.")
-        holder.set(RETENTION, stored)
-        return replies.done()
-
-    return change
-
-
-def message_ttl(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
-    """``messageTTL``: get, set (by body for a namespace, by query for a topic), delete."""
-
-    async def change(request: Request) -> Response:
-        in_query = request.query_params.get("messageTTL")
-        given = None
-        if request.method == "POST":
-            given = await _json(request) if in_query is None else in_query
-        holder = of(request)
-        if request.method == "GET":
-            return _shown(holder.get(TTL))
-        holder.set(TTL, None if given is None else quotas.ttl_stored(int(given)))
-        return replies.done()
-
-    return change
-
-
 def whole(
     of: Callable[[Request], Holder], name: str, stored: Callable[[Any], Any]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A policy that is set whole: get, set as `stored` has it, delete."""
+    """A policy that is set whole: get, set as `stored` has it, delete.
+
+    The time to live of a topic comes in the query, all else in the body.
+    """
 
     async def change(request: Request) -> Response:
-        given = await _json(request) if request.method == "POST" else None
+        given = None
+        if request.method == "POST":
+            in_query = request.query_params.get("messageTTL")
+            given = await _json(request) if in_query is None else in_query
         holder = of(request)
         if request.method == "GET":
-            return _shown(holder.get(name))
-        holder.set(name, None if given is None else stored(given))
+            value = holder.get(name)
+            return replies.unset() if value is None else replies.document(value)
+        value = None if given is None else stored(given)
+        if name == RETENTION and not quotas.fits(holder.get(QUOTAS) or {}, value):
+            raise Refusal(412, f"Retention Quota must exceed configured backlog quota for {holder.word}.")
+        holder.set(name, value)
         return replies.done()
 
     return change
@@ -190,10 +166,6 @@ def never_set(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[
     return get
 
 
-def _shown(value: object) -> Response:
-    return replies.unset() if value is None else replies.document(value)
-
-
 async def _json(request: Request) -> Any:
     """The body.
 
@@ -206,14 +178,19 @@ async def _json(request: Request) -> Any:
 
 
 def _routes(path: str, of: Callable[[Request], Holder]) -> list[Route]:
-    all_methods = ["GET", "POST", "DELETE"]
+    each_whole: dict[str, tuple[str, Callable[[Any], Any]]] = {
+        "retention": (RETENTION, quotas.retention_stored),
+        "messageTTL": (TTL, lambda given: quotas.ttl_stored(int(given))),
+        "delayedDelivery": (DELAYED, quotas.delays_stored),
+        "persistence": (PERSISTENCE, quotas.persistence_stored),
+    }
     return [
         Route(f"{path}/backlogQuotaMap", quota_map(of)),
         Route(f"{path}/backlogQuota", quota(of), methods=["POST", "DELETE"]),
-        Route(f"{path}/retention", retention(of), methods=all_methods),
-        Route(f"{path}/messageTTL", message_ttl(of), methods=all_methods),
-        Route(f"{path}/delayedDelivery", whole(of, DELAYED, quotas.delays_stored), methods=all_methods),
-        Route(f"{path}/persistence", whole(of, PERSISTENCE, quotas.persistence_stored), methods=all_methods),
+        *(
+            Route(f"{path}/{last}", whole(of, name, stored), methods=["GET", "POST", "DELETE"])
+            for last, (name, stored) in each_whole.items()
+        ),
         *(Route(f"{path}/{name}", never_set(of)) for name in NOT_SET_HERE),
     ]
 

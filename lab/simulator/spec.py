@@ -284,6 +284,7 @@ class NamespaceSpec:
         owners: The number of the broker of each bundle, in their order; where given, ``owner`` does not count.
         loaded: Whether bundles with topics are owned from the start, as they are with clients connected.
         anti_affinity_group: The group that it is in.
+        bookie_group: The group of bookies that its ledgers keep to.
     """
 
     name: str
@@ -295,6 +296,7 @@ class NamespaceSpec:
     owners: tuple[int, ...] = ()
     loaded: bool = True
     anti_affinity_group: str | None = None
+    bookie_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +322,7 @@ class ClusterSpec:
         coordinators: Transaction coordinators, the partitions of ``transaction_coordinator_assign``.
         transactions: Counters of those coordinators that clients use, by number; their owners tell them.
         bookies: Bookies that belong to the cluster.
+        bookie_groups: By name, the numbers of the bookies in each group (0 for the first).
         tc_owner: The number of the broker that owns all of them; None spreads them.
         tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
         namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
@@ -343,6 +346,7 @@ class ClusterSpec:
     transactions: dict[int, CoordinatorSpec] = field(default_factory=dict)
     system_bundles: int = 16
     bookies: int = 5
+    bookie_groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     tc_owner: int | None = None
     tc_loaded: bool = True
     namespaces: tuple[NamespaceSpec, ...] = ()

@@ -209,11 +209,8 @@ async def partitioned_stats(request: Request) -> Response:
         part = by_name[f"{name}-partition-{index}"]
         owner = me.state.load(me.state.bundle_of(part.name))
         documents[part.name] = stats.topic_document(part, owner.broker_id, limits, me.state.just_now)
-    return replies.document(stats.partitioned_document(documents, per_partition=_per_partition(request)))
-
-
-def _per_partition(request: Request) -> bool:
-    return request.query_params.get("perPartition", "true") != "false"
+    per_partition = request.query_params.get("perPartition", "true") != "false"
+    return replies.document(stats.partitioned_document(documents, per_partition=per_partition))
 
 
 NAMESPACE = "/admin/v2/persistent/{tenant}/{namespace}"

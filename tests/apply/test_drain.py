@@ -199,7 +199,6 @@ def test_a_target_goes_away(drain: Drain) -> None:
     plan, _ = drain.observe()
     assert not plan.batches
     assert any(f"partial without {gone}" in note for note in plan.notes)
-
     site.simulator.expire_session(gone)
     site.clock.advance(minutes=60)
     left = drain.owned(source)

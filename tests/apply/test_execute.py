@@ -33,8 +33,7 @@ def test_a_move_is_done_when_the_target_owns_the_bundle(site: Worksite) -> None:
 def test_only_the_approved_steps_run_in_the_plans_order(
     site: Worksite, ticked: tuple[str, ...], moved: tuple[int, ...]
 ) -> None:
-    plan = site.plan(site.move(0), site.move(1), site.move(2))
-    outcomes = site.carry_out(site.approve(plan, *ticked))
+    outcomes = site.carry_out(site.approve(site.plan(site.move(0), site.move(1), site.move(2)), *ticked))
     assert said(outcomes) == ["done"] * len(moved)
     assert site.changes() == [f"unload {site.tc_bundles[number]}" for number in moved]
     owners = [site.owner(bundle) for bundle in site.tc_bundles]
@@ -42,16 +41,14 @@ def test_only_the_approved_steps_run_in_the_plans_order(
 
 
 def test_a_bundle_is_split_before_its_halves_move(site: Worksite) -> None:
-    plan = site.approve(site.split_and_moves())
-    assert said(site.carry_out(plan)) == ["done", "done", "done"]
+    assert said(site.carry_out(site.approve(site.split_and_moves()))) == ["done", "done", "done"]
     halves = site.split(0).halves
     assert site.changes() == [f"split {site.tc_bundles[0]}", f"unload {halves[0]}", f"unload {halves[1]}"]
     assert [site.owner(half) for half in halves] == [site.brokers[1], site.brokers[2]]
 
 
 def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None:
-    plan = site.approve(site.split_and_moves(), "b1.s02", "b1.s03")
-    outcomes = site.carry_out(plan)
+    outcomes = site.carry_out(site.approve(site.split_and_moves(), "b1.s02", "b1.s03"))
     assert said(outcomes) == ["refused", "refused"]
     assert all("needs b1.s01" in row.reason for row in outcomes)
     assert site.untouched()
@@ -59,8 +56,7 @@ def test_a_half_does_not_move_without_its_approved_split(site: Worksite) -> None
 
 def test_a_step_that_would_run_before_what_it_needs_is_refused(site: Worksite) -> None:
     late = a_step(site.move(1), step_id="b1.s01", after=("b1.s02",))
-    plan = site.approved(late, a_step(site.move(2), step_id="b1.s02"))
-    assert said(site.carry_out(plan)) == ["refused", "refused"]
+    assert said(site.carry_out(site.approved(late, a_step(site.move(2), step_id="b1.s02")))) == ["refused", "refused"]
     assert site.untouched()
 
 

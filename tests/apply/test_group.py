@@ -85,7 +85,6 @@ def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: 
         assert answered(site, plan, ["shop/b"]) is Decision.APPROVED
         assert said(site.carry_out(plan)) == ["done", "done"]
         assert site.changes() == ["messageTTL a", "messageTTL c"]
-
         later, second = published(site, "shop/b", snapshot="second")
         assert [namespaces_of(batch) for batch in later.batches] == [("shop/b",)]
         assert second.ask

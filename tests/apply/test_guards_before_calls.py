@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import Answer, Fault, NamespaceSpec, TopicSpec
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, ReplicatorSpec, TopicSpec
 from pulsar_steward.apply.execute import carry_out
 from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, quick_policy, said
 
@@ -68,6 +68,35 @@ def draining(site: Worksite) -> None:
 def protected(site: Worksite) -> None:
     """The operator does not want the namespace to be touched."""
     site.policy = quick_policy(apply={"protected_namespaces": ("pulsar/system",)})
+
+
+def replicated_to(*remotes: str, version: str) -> ClusterSpec:
+    """A topic whose own policy replicates it to `west`; its namespace's policy names these clusters."""
+    topic = TopicSpec("t", replicators=(ReplicatorSpec("west", backlog=60_000),))
+    named: dict[str, object] = {"replication_clusters": ["local", *remotes]}
+    namespace = NamespaceSpec("shop/links", bundles=1, owner=0, topics=(topic,), policies=named)
+    return ClusterSpec(namespaces=(namespace,), version=version)
+
+
+@pytest.mark.parametrize(
+    ("spec", "outcome"),
+    [
+        (replicated_to(version="3.0.5"), "refused"),
+        (replicated_to("west", version="3.0.5"), "done"),
+        (replicated_to(version="3.0.7"), "done"),
+    ],
+    ids=["by the topic alone", "by the namespace too", "with the fix"],
+)
+def test_nothing_is_moved_that_would_never_be_replicated(tmp_path: Path, spec: ClusterSpec, outcome: str) -> None:
+    """Brokers of some releases drop what a topic's own policy replicates when they load it (apache/pulsar#22890)."""
+    with a_worksite(tmp_path, spec) as site:
+        move = site.move("0x00000000_0xffffffff", namespace="shop/links")
+        (found,) = site.carry_out(site.approved(move))
+    assert found.outcome == outcome, found.reason
+    assert outcome == "done" or (
+        "replication_kept: Pulsar 3.0.5 never sends what waits of 1 topic once it loads them anew, as their own"
+        " policies alone name the cluster: 60,000 entries wait of persistent://shop/links/t for west"
+    ) in (found.reason or "")
 
 
 UNREADABLE = "could not be looked at first"

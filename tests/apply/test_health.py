@@ -108,8 +108,7 @@ def watching(site: Worksite, **health: Any) -> None:
 
 def test_clients_that_come_back_are_told(site: Worksite) -> None:
     watching(site)
-    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
-    (outcome,) = site.carry_out(plan)
+    (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
     assert outcome.outcome == "done"
     assert "10 of 10 watched clients" in outcome.reason
     health = outcome.proof["health"]
@@ -184,7 +183,6 @@ def test_no_figure_afterwards_leaves_a_change_without_its_outcome(
 
     monkeypatch.setattr(LiveReader, "details", look)
     (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
-
     assert site.brokers[1] in looks
     assert (outcome.outcome, outcome.proof["health"]["level"]) == ("done", "strained")
     assert "cannot be read: cannot convert float infinity to integer" in outcome.reason

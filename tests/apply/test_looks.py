@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from pulsar_steward.apply.kept import AGES, Age
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.changes.kind import Drifted
+from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import SKEWED, Worksite, a_worksite, quick_policy, said
@@ -74,7 +76,6 @@ def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
     with a_site(tmp_path, brokers) as site:
         moves = [site.move(str(bundle), 1 + number % 2) for number, bundle in enumerate(equal_ranges(BUNDLES))]
         asked = [each for each in looked_at(site, *moves[:changes]) if each.path.endswith(OF_THE_WHOLE)]
-
         of_owner = [each for each in asked if f"/{site.brokers[0]}/" in each.path]
         assert len(of_owner) == 1 + changes
         assert len(asked) - changes <= brokers + 3 * changes
@@ -95,7 +96,6 @@ def test_looking_at_settings_costs_no_more(
             for number in range(changes)
         ]
         asked = [each for each in looked_at(site, *settings) if each.path.endswith(OF_THE_WHOLE)]
-
         assert len(asked) <= brokers + 3 * changes
         assert not [each for each in asked if each.path.endswith("Policies")]
 
@@ -111,7 +111,6 @@ def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(
             for number in range(3)
         ]
         asked = [each for each in looked_at(site, *quotas) if each.path.endswith("/ownedNamespaces")]
-
         first, anew = asked[:6], asked[6:]
         assert {each.broker_id for each in first} == set(site.brokers)
         # Before the topics themselves are asked: in the first look at all quotas, and right before each.
@@ -139,6 +138,16 @@ def test_clients_of_a_bundle_are_counted_before_its_new_owner_tells_of_them(tmp_
         assert said(site.carry_out(site.approved(site.move(bundle, 1, namespace="shop/orders")))) == ["done"]
         reader.called()
         assert reader.clients(site.brokers[1], "shop/orders", bundle) == 10
+
+
+def test_clients_of_a_part_are_those_of_its_topics_while_statistics_have_the_whole(tmp_path: Path) -> None:
+    """Right after a split a part is not judged by all clients of the whole bundle."""
+    whole = "0x00000000_0xffffffff"
+    positions = sorted(position_of(f"persistent://shop/orders/t-partition-{number}") for number in range(2))
+    halves = halves_by_topic_count(BundleRange.parse(whole), positions) or ()
+    with a_worksite(tmp_path, replace(SKEWED, steady=True)) as site, LiveReader(site.settings) as reader:
+        of_broker = partial(reader.clients, site.brokers[0], "shop/orders")
+        assert (of_broker(whole), [of_broker(str(half)) for half in halves]) == (10, [5, 5])
 
 
 def test_what_brokers_told_before_a_call_counts_no_more(site: Worksite) -> None:

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import Answer, ClusterSpec, Drop, Fault, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import (
+    Answer,
+    ClusterSpec,
+    Drop,
+    Fault,
+    LoadSpec,
+    NamespaceSpec,
+    SubscriptionSpec,
+    TopicSpec,
+    Without,
+)
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.plan import TOPIC_PARTITIONS
 from pulsar_steward.model.step import AddPartitions
@@ -87,9 +97,7 @@ def the_plan(seeing: Seeing) -> Plan:
 def test_it_is_proposed_raised_and_proved(seeing: Seeing) -> None:
     """A topic that is too much for its partitions is proposed, gets more with its subscription, and is proved."""
     plan = the_plan(seeing)
-
     assert seeing.carry_out(plan) == ["done"]
-
     assert partitions(seeing.site) == 4
     with seeing.site.context() as context:
         for index in range(4):
@@ -119,6 +127,16 @@ def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> N
     (outcome,) = site.carry_out(plan)
     assert outcome.outcome == "refused"
     assert "the policy permits no raise" in outcome.reason
+    assert site.untouched()
+
+
+def test_a_topic_that_may_have_been_made_anew_stops_it(site: Worksite) -> None:
+    """Where the metadata store does not tell since when there is the topic, it may be another one of its name."""
+    plan = site.approved(MORE)
+    site.simulator.faults.add(Fault(Without("creationDate"), path="partition-0/internal-info"))
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "drifted"
+    assert "topic_as_planned" in outcome.reason
     assert site.untouched()
 
 

@@ -29,7 +29,6 @@ def test_a_bundle_that_went_in_a_circle_stops_its_namespace(site: Worksite) -> N
         plan = site.approved(change)
         assert said(site.carry_out(plan)) == ["done"]
         site.proved(plan)
-
     (refused,) = site.carry_out(site.approved(site.move(1)))
     assert refused.outcome == "refused"
     assert f"circles: {there.bundle} of pulsar/system was moved away and back within 720 minutes" in refused.reason
@@ -57,13 +56,11 @@ def test_outside_its_windows_a_cluster_is_left_alone(site: Worksite) -> None:
     tomorrow = site.clock() + timedelta(hours=20)
     opens = f"{tomorrow.minute} {tomorrow.hour} * * *"
     site.policy = quick_policy(guards={"windows": [{"opens": opens, "minutes": 10}]})
-
     assert_stopped(site, site.approved(site.move(0)), "refused", f"the next one opens at {tomorrow:%Y-%m-%d %H:%M} UTC")
 
 
 def test_a_plan_that_rests_on_an_old_snapshot_has_drifted(site: Worksite) -> None:
     plan = site.record(a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock() - timedelta(minutes=1501)))
-
     assert_stopped(site, site.approve(plan), "drifted", "fresh_snapshot: the cluster was seen at")
 
 

@@ -55,6 +55,5 @@ def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
 
 
 def test_a_batch_that_changed_nothing_needs_no_proof(site: Worksite) -> None:
-    refused = site.approved(site.move("0x00000000_0x00000001"))
-    assert said(site.carry_out(refused)) == ["drifted"]
+    assert said(site.carry_out(site.approved(site.move("0x00000000_0x00000001")))) == ["drifted"]
     assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]

@@ -49,7 +49,6 @@ def test_a_question_is_as_fresh_as_the_look_that_confirmed_it(site: Worksite) ->
     stale = msgspec.structs.replace(site.proposed(site.move(0)), taken_at=site.clock() - timedelta(minutes=1501))
     plan = site.approve(site.record(stale, questions=QuestionChanges(asked=(a_question(stale),))))
     assert_stopped(site, plan, "drifted")
-
     fresh = msgspec.structs.replace(stale, snapshot_id="another")
     fresh = site.record(fresh, questions=QuestionChanges(asked=(a_question(fresh),)))
     site.confirm(fresh)

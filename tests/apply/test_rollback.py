@@ -108,9 +108,7 @@ def take_back(site: Worksite, plan: Plan) -> tuple[StepOutcome, ...]:
 
 def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> None:
     """A rollback restores former values in reverse order, and removes settings that were not set before."""
-    plan = settings_done(site)
-
-    back = back_of(site, plan)
+    back = back_of(site, settings_done(site))
     assert [step.change for step in back.batches[0].steps] == [
         SHORTENED.inverse,
         to_nothing(LIMITED),
@@ -118,7 +116,6 @@ def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> Non
     ]
     assert [step.after for step in back.batches[0].steps] == [(), (), ("b1.s02",)]
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"] * 3
-
     assert [own(site, change) for change in (RAISED, LIMITED, SHORTENED)] == [None, None, TimeToLive(seconds=7200)]
     with site.context(BACK) as context:
         assert verify(context, back.plan_id, "b1").proved
@@ -130,7 +127,6 @@ def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, g
     back = back_of(site, plan)
     batch = back.batches[0]
     step = batch.steps[1]
-
     assert batch.kind == ROLLBACK
     answered = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
     golden(batch.title.replace(plan.plan_id, "PLAN").replace(answered, "TIME"))
@@ -144,8 +140,7 @@ def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, g
 
 def test_a_moved_bundle_returns_to_its_former_broker(site: Worksite) -> None:
     """A rollback moves a bundle back at once, without a cooldown, and counts the bundle's clients anew."""
-    plan = done(site, site.move("0x00000000_0xffffffff", namespace=NAMESPACE))
-    back = back_of(site, plan)
+    back = back_of(site, done(site, site.move("0x00000000_0xffffffff", namespace=NAMESPACE)))
     assert back.batches[0].steps[0].touched == Touched(producers=4, consumers=6, topics=2, coordinators=0)
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"]
     assert site.owner("0x00000000_0xffffffff", NAMESPACE) == site.brokers[0]
@@ -165,9 +160,7 @@ def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksit
         site.brokers[0],
         site.brokers[2],
     ]
-
-    back = back_of(site, plan)
-    step = back.batches[0].steps[0]
+    step = back_of(site, plan).batches[0].steps[0]
     assert step.change == msgspec.structs.replace(site.move(0), source=site.brokers[1], target=site.brokers[0])
     assert step.touched.coordinators > 0
 
@@ -176,7 +169,6 @@ def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site:
     plan = settings_done(site)
     somebody_sets(site, setting(SettingName.SIZE_QUOTA, OTHER_QUOTA))
     back = back_of(site, plan)
-
     assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse]
     note, needed = back.notes
     golden(note)
@@ -223,7 +215,6 @@ def test_what_applies_once_a_setting_is_removed_counts_as_if_it_were_set(
 ) -> None:
     brokers_default(site, **configuration)
     (step,) = back_of(site, done(site, change)).batches[0].steps
-
     kind = kind_of(step.change)
     warning = kind.warning(None)
     assert (kind.loses_messages, warning.headline if warning else "") == (loses, headline)
@@ -236,7 +227,6 @@ def test_a_default_that_changes_between_approval_and_call_is_drifted(site: Works
     back = site.approve(back_of(site, done(site, LONGER)), run=BACK)
     brokers_default(site, ttlDurationDefaultInSeconds="60")
     site.simulator.requests.clear()
-
     assert_stopped(site, back, "drifted", "the time to live is 1 min, no longer 10 d", run=BACK)
 
 
@@ -256,7 +246,6 @@ def test_a_split_stays_and_its_halves_return(site: Worksite, golden: Golden) -> 
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     back = back_of(site, plan)
-
     (note,) = back.notes
     golden(note)
     assert [step.undoes for step in back.batches[0].steps] == [f"{plan.plan_id}/b1.s03", f"{plan.plan_id}/b1.s02"]
@@ -297,9 +286,7 @@ def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) ->
     site.simulator.faults.add(Fault(Answer(500, "broken"), path="backlogQuota", method="POST"))
     plan = site.approved(RAISED, LIMITED, setting(SettingName.TTL, TimeToLive(seconds=600)))
     assert said(site.carry_out(plan)) == ["done", "unknown", "refused"]
-
     back = back_of(site, plan)
-
     assert [step.change for step in back.batches[0].steps] == [to_nothing(RAISED)]
     (note,) = back.notes
     assert note.startswith("b1.s02 was called and is not known")
@@ -333,8 +320,7 @@ def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) 
 
 def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
     """A dry run of a rollback prints its call, and does not object to a bundle that was just moved."""
-    plan = done(site, site.move(0))
-    back = back_of(site, plan)
+    back = back_of(site, done(site, site.move(0)))
     with site.context() as context:
         text = rehearse(context, back, back.batches[0])
     call = f"PUT /admin/v2/namespaces/pulsar/system/{site.tc_bundles[0]}/unload?destinationBroker={site.brokers[0]}"
@@ -364,12 +350,10 @@ def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Works
 
 
 def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) -> None:
-    split = site.approve(site.split_and_moves())
-    site.carry_out(split)
+    site.carry_out(site.approve(site.split_and_moves()))
     done(site, RAISED)
     take_back(site, done(site, LIMITED))
     lines = [each.words for each in applied_batches(site.ledger, CLUSTER)]
-
     assert [each.can_be_rolled_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
     assert "Take back batch b1" in lines[0]
     assert "1 of 1 step done, 1 taken back" in lines[1]

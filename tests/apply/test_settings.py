@@ -84,7 +84,6 @@ def test_a_setting_is_set_proved_and_taken_back(
         assert said(site.carry_out(site.approved(keep))) == ["done"]
     elif name in {SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA}:
         assert said(site.carry_out(site.approved(setting(SettingName.RETENTION, KEPT)))) == ["done"]
-
     assert said(site.carry_out(site.approved(change))) == ["done"]
     assert own(site, change) == value
     assert said(site.carry_out(site.approved(removing(site, change)))) == ["done"]
@@ -92,12 +91,9 @@ def test_a_setting_is_set_proved_and_taken_back(
 
 
 def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
-    theirs = setting(SettingName.TTL, TimeToLive(seconds=7200))
-    site.carry_out(site.approved(theirs))
+    site.carry_out(site.approved(setting(SettingName.TTL, TimeToLive(seconds=7200))))
     sent = len(site.changes())
-
     (outcome,) = site.carry_out(site.approved(setting(SettingName.TTL, TimeToLive(seconds=60))))
-
     assert outcome.outcome == "drifted"
     assert "2 h" in outcome.reason
     assert "not set" in outcome.reason
@@ -107,9 +103,7 @@ def test_what_somebody_else_set_is_not_overwritten(site: Worksite) -> None:
 def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> None:
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=100))))
     change = setting(SettingName.SIZE_QUOTA, QUOTA)
-
     (outcome,) = site.carry_out(site.approved(change))
-
     assert outcome.outcome == "drifted"
     assert re.search("412 .*exceeds configured retention quota", outcome.reason), outcome.reason
     assert own(site, change) is None
@@ -130,7 +124,6 @@ def test_settings_are_proved_together(site: Worksite) -> None:
     site.carry_out(plan)
     with site.context() as context:
         proof = verify(context, plan.plan_id, "b1")
-
     assert proof.proved
     assert proof.shown["placement"] == {}
     assert proof.shown["steps"]["b1.s02"] == "the size quota of shop/orders is 1 GiB, then producer_request_hold"
@@ -167,9 +160,7 @@ def test_an_age_quota_is_set_where_no_message_is_too_old(
 def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: Worksite) -> None:
     site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=-1))))
     after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
-
     (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
-
     assert outcome.outcome == "refused"
     assert "age_room: 1 h is not below" in outcome.reason
 
@@ -209,7 +200,6 @@ def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -
     wide = msgspec.structs.replace(KEPT, megabytes=40_960)
     more = msgspec.structs.replace(QUOTA, limit_bytes=30 * GIB)
     retention, quota = setting(SettingName.RETENTION, wide, KEPT), setting(SettingName.SIZE_QUOTA, more, QUOTA)
-
     assert said(site.carry_out(site.approved(quota))) == ["drifted"]
     assert said(site.carry_out(site.approved(retention, quota))) == ["done", "done"]
     assert [own(site, change) for change in (retention, quota)] == [wide, more]
@@ -226,7 +216,6 @@ def test_a_topic_whose_bundle_nobody_owns_is_not_proved_and_says_why(site: Works
     site.simulator.stop_broker(site.brokers[0])
     with site.context() as context:
         proof = verify(context, plan.plan_id, "b1")
-
     assert not proof.proved
     assert "nobody owns the topic's bundle, and asking would load it" in proof.reason
 
@@ -251,6 +240,20 @@ def test_no_more_bookies_are_asked_for_than_take_writes(
     (outcome,) = site.carry_out(site.approved(change))
     assert (outcome.outcome, site.untouched()) == ("refused", True)
     assert words in outcome.reason
+
+
+def test_only_bookies_of_the_namespaces_own_group_count(tmp_path: Path) -> None:
+    """A namespace with an affinity group is given no E that its group cannot hold, however many bookies there are."""
+    group = {"gold": (0, 1), "silver": (2, 3, 4)}
+    spec = ClusterSpec(brokers=1, bookie_groups=group, namespaces=(NamespaceSpec(NAMESPACE, bookie_group="gold"),))
+    with a_worksite(tmp_path, spec, policy=quick_policy(guards={"versions_tried_here": ["4.0"]})) as site:
+        with site.context() as context:
+            inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
+        change = setting(SettingName.PERSISTENCE, Persistence.of((3, 1, 1), 1.0))
+        (outcome,) = site.carry_out(site.approved(msgspec.structs.replace(change, inherited=inherited)))
+        assert (outcome.outcome, site.untouched()) == ("refused", True)
+        of_group = f"E 3 of 2 bookies of {NAMESPACE}'s affinity group (gold) that may take writes: no ledger could"
+        assert of_group in outcome.reason
 
 
 def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:

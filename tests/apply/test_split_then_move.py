@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, ROLLBACK
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.policy.schema import BrokersPolicy
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.writer import Writer
+from tests.apply.refusals import assert_refused
 from tests.apply.seeing import Seeing
+from tests.apply.test_crash import Crash
 from tests.apply.test_rollback import back_of
-from tests.apply.worksite import a_worksite, quick_policy
+from tests.apply.worksite import a_worksite, permitted, quick_policy, said
+from tests.builders import a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
+    from tests.apply.worksite import Worksite
 
 NAMESPACE = "shop/firehose"
+OTHER = "pulsar_remediate/by hand/0"
 SPEC = ClusterSpec(
     namespaces=(
         NamespaceSpec(
@@ -37,7 +48,7 @@ SPEC = ClusterSpec(
             ),
             owner=0,
         ),
-    ),
+    )
 )
 """24 partitions of 20 MB/s, in and out, on one of three brokers."""
 
@@ -70,9 +81,7 @@ def bundles_of(seeing: Seeing) -> list[int]:
 def test_it_is_split_then_moved_and_nothing_is_left_to_find(seeing: Seeing) -> None:
     """All splits and moves are done in one batch, brokers carry the same then, and moves alone can be taken back."""
     plan = the_plan(seeing)
-
     assert set(seeing.carry_out(plan)) == {"done"}
-
     for step in plan.batches[0].steps:
         if isinstance(step.change, UnloadBundle):
             assert seeing.site.owner(step.change.bundle, NAMESPACE) == step.change.target
@@ -88,7 +97,6 @@ def test_a_move_without_its_split_is_refused(seeing: Seeing) -> None:
     """Of a batch whose splits were not approved no step is carried out, and nothing is called."""
     plan = the_plan(seeing)
     moves = [step.step_id for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
-
     assert set(seeing.carry_out(plan, *moves)) == {"refused"}
     assert seeing.site.untouched()
 
@@ -99,9 +107,123 @@ def test_nothing_is_moved_once_a_split_yields_other_parts(seeing: Seeing) -> Non
     seeing.site.simulator.add_topic(NAMESPACE, TopicSpec("late"))
     first, *_ = plan.batches[0].steps
     assert isinstance(first.change, SplitBundle)
-
     outcomes = seeing.carry_out(plan)
-
     assert outcomes[0] == "drifted"
     assert "done" not in outcomes
     assert seeing.site.untouched()
+
+
+def moves_of(plan: Plan) -> list[UnloadBundle]:
+    """The moves of the only batch, in order."""
+    return [step.change for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
+
+
+def at_first(ends: str, happens: Callable[[], object]) -> Callable[[Call], None]:
+    """Something that happens once, at the first call whose path ends like this."""
+    calls_so_far: list[Call] = []
+
+    def at(call: Call) -> None:
+        if call.path.endswith(ends) and not calls_so_far:
+            calls_so_far.append(call)
+            happens()
+
+    return at
+
+
+def drains(site: Worksite, broker: str) -> None:
+    """The operator is about to shut a broker down."""
+    site.policy = site.policy.model_copy(update={"brokers": BrokersPolicy(draining=(broker,))})
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        pytest.param(drains, "refused", id="the target drains"),
+        pytest.param(lambda site, target: site.simulator.stop_broker(target), "drifted", id="the target is gone"),
+    ],
+)
+def test_a_move_that_cannot_follow_stops_the_splits(
+    seeing: Seeing, trouble: Callable[[Worksite, str], object], said: str
+) -> None:
+    """Splits cannot be undone: nothing is split if it is known beforehand that a part must not be moved."""
+    plan = the_plan(seeing)
+    trouble(seeing.site, moves_of(plan)[-1].target)
+
+    outcomes = seeing.carry_out(plan)
+
+    assert outcomes[-1] == said
+    assert set(outcomes) <= {said, "refused"}
+    assert seeing.site.untouched()
+
+
+def test_where_a_split_fails_nothing_is_moved(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    fails = Fault(Answer(500), path="/split", times=None)
+
+    outcomes = seeing.carry_out(plan, after=lambda _: seeing.site.simulator.faults.add(fails))
+
+    assert outcomes[0] == "done"
+    assert outcomes[1] != "done"
+    assert set(outcomes[2:]) == {"refused"}
+    assert [change.partition(" ")[0] for change in seeing.site.changes()] == ["split", "split"]
+
+
+def test_a_target_that_is_lost_after_the_splits_stops_the_moves_and_what_moved_can_go_back(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    targets = [move.target for move in moves_of(plan)]
+    lost = next(target for target in targets if target != targets[0])
+
+    outcomes = seeing.carry_out(plan, after=at_first("/unload", lambda: seeing.site.simulator.stop_broker(lost)))
+
+    ended = len(outcomes) - len(targets) + targets.index(lost)
+    assert set(outcomes[:ended]) == {"done"}
+    assert "done" not in outcomes[ended:]
+    (back,) = back_of(seeing.site, plan).batches
+    assert len(back.steps) == targets.index(lost)
+
+
+def test_a_part_that_brokers_unloaded_themselves_is_not_moved(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+    last = moves_of(plan)[-1]
+
+    def sheds() -> None:
+        with Writer(seeing.site.settings) as shedder:
+            shedder.send(calls.unload(last.namespace, last.bundle, last.source), permitted)
+
+    assert seeing.carry_out(plan, after=at_first("/unload", sheds))[-1] == "drifted"
+    assert seeing.site.changes().count(f"unload {last.bundle}") == 1
+
+
+def test_after_a_crash_between_split_and_move_nothing_is_done_twice(seeing: Seeing) -> None:
+    plan = the_plan(seeing)
+
+    def dies() -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        seeing.carry_out(plan, before=at_first("/unload", dies))
+    seeing.site.clock.outlive_a_crash()
+
+    assert {row.outcome.value for row in seeing.site.carry_out(plan, f"pulsar_remediate/manual/{seeing.runs}")} == {
+        "done"
+    }
+    made = seeing.site.changes()
+    assert len(made) == len(set(made)) == len(plan.batches[0].steps)
+
+
+@pytest.mark.parametrize("kind", [BUNDLE_BALANCE, "tc_balance"])
+def test_a_no_to_moves_ends_its_approval(site: Worksite, kind: str) -> None:
+    """It is not carried out once somebody silenced moves between brokers; a no to another kind does not concern it."""
+    steps = site.split_and_moves().batches[0].steps
+    plan = site.approve(site.record(a_plan(a_batch(*steps, kind=BUNDLE_SPLIT), taken_at=site.clock())))
+    site.clock.advance(minutes=5)
+    moves = site.record(a_plan(a_batch(a_step(site.move(1), step_id="b1.s01"), kind=kind), taken_at=site.clock()))
+    site.ask(moves, OTHER)
+    answer = site.approval(moves, run=OTHER)
+    no = {"decision": Decision.SNOOZED, "answered_by": "carol", "step_ids": (), "digest": None, "expires_at": None}
+    site.writes.record_answer(msgspec.structs.replace(answer, **no))
+
+    if kind == BUNDLE_BALANCE:
+        assert_refused(site, plan, r"carol said no to it \(snoozed\)")
+    else:
+        assert set(said(site.carry_out(plan))) == {"done"}

@@ -147,8 +147,7 @@ SETTINGS = settings(
 def test_nothing_is_changed_but_what_was_approved_and_once(number: int) -> None:
     """Random sequences of answers, faults, crashes and forgeries lead to no call that was not permitted."""
     SEEN.clear()
-    machine = seed(number)(type(f"Remediation{number}", (Remediation,), {}))
-    run_state_machine_as_test(machine, settings=SETTINGS)
+    run_state_machine_as_test(seed(number)(type(f"Remediation{number}", (Remediation,), {})), settings=SETTINGS)
     # Its silence would mean nothing, had hardly anything been changed, refused or cut short.
     assert SEEN["calls"] > 10, SEEN
     assert SEEN["shut"] > 5, SEEN

@@ -57,8 +57,7 @@ def test_what_a_troubled_call_comes_to(site: Worksite, case: Case) -> None:
     """A call that goes wrong is made once, and a step that is not done stops the batch."""
     site.policy = quick_policy(admin={"read_timeout_seconds": 1 if isinstance(case.effect, Delay) else 5})
     site.simulator.faults.add(Fault(case.effect, path=UNLOAD))
-    plan = site.approved(site.move(0), site.move(1))
-    first, second = site.carry_out(plan)
+    first, second = site.carry_out(site.approved(site.move(0), site.move(1)))
     assert first.outcome == case.outcome, first.reason
     assert_says(first.reason, case.reason)
     assert site.changes().count(f"unload {site.tc_bundles[0]}") == 1
@@ -123,7 +122,6 @@ def test_a_bundle_that_its_former_broker_takes_back_is_moved_again(site: Worksit
             looked.append(len(site.ledger.intents(plan.plan_id, "b1")))
 
     first, second = site.carry_out(plan, before=look_into_the_ledger)
-
     assert said((first, second)) == ["done", "done"]
     intents = site.ledger.intents(plan.plan_id, "b1")
     assert [(each.step_id, each.attempt) for each in intents[:-1]] == [("b1.s01", n) for n in range(1, times + 2)]
@@ -135,8 +133,7 @@ def test_a_bundle_that_its_former_broker_takes_back_is_moved_again(site: Worksit
 
 def test_a_bundle_that_is_taken_back_each_time_is_given_up(site: Worksite) -> None:
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=None))
-    plan = site.approved(site.move(0), site.move(1))
-    outcomes = site.carry_out(plan)
+    outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
     assert said(outcomes) == ["failed", "refused"]
     assert outcomes[0].reason == (
         f"the broker accepted the call, yet {site.brokers[0]} owns {site.tc_bundles[0]}; given up after 3 calls"
@@ -175,7 +172,6 @@ def test_an_owner_that_cannot_be_read_is_not_taken_for_the_former_one(site: Work
 
 
 def test_a_target_that_dies_after_the_call_gets_nothing(site: Worksite) -> None:
-
     def dies(call: Call) -> None:
         if call.method == "PUT":
             site.simulator.kill_broker(site.brokers[1])

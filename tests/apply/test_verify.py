@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lab.simulator import Answer, Fault
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.model.step import SplitBundle
 from tests.apply.worksite import RUN
 
 if TYPE_CHECKING:
@@ -43,6 +44,22 @@ def test_a_split_whose_halves_moved_on_is_proved(site: Worksite) -> None:
     assert (proof.proved, proof.shown["steps"]["b1.s01"]) == (True, "later steps moved on from it")
 
 
+def test_a_half_that_nothing_moved_on_from_is_looked_at(site: Worksite) -> None:
+    """A split of which one half was moved is proved while the other half is where it was made, and not otherwise."""
+    plan = site.split_and_moves()
+    site.approve(plan, "b1.s01", "b1.s02")
+    site.carry_out(plan)
+    assert proof_of(site, plan).proved
+
+    split = plan.batches[0].steps[0].change
+    assert isinstance(split, SplitBundle)
+    left = f"{split.namespace}/{split.halves[1]}"
+    site.simulator._loop.call(site.simulator._state.unload, left, site.brokers[2])
+    proof = proof_of(site, plan)
+    assert not proof.proved
+    assert proof.reason.startswith("b1.s01 was done, but now: later steps moved on from a half; ")
+
+
 def test_a_change_that_was_undone_by_others_is_not_proved(site: Worksite) -> None:
     plan = site.approved(site.move(0))
     site.carry_out(plan)
@@ -74,8 +91,7 @@ def test_an_approved_step_without_an_outcome_is_not_proved(site: Worksite) -> No
 
 
 def test_a_batch_that_nobody_approved_is_not_proved(site: Worksite) -> None:
-    plan = site.plan(site.move(0))
-    proof = proof_of(site, plan)
+    proof = proof_of(site, site.plan(site.move(0)))
     assert not proof.proved
     assert "there is no approved step" in proof.reason
     assert proof.shown["placement"][site.brokers[0]]["coordinators"] == 16

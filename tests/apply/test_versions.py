@@ -39,8 +39,7 @@ def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tup
 def test_brokers_that_do_not_tell_the_topics_of_a_bundle_are_refused_for_their_version(tmp_path: Path) -> None:
     with a_site(tmp_path, *(("2.10.4",) * 3)) as site:
         site.simulator.faults.add(Fault(Answer(404), "topicHashPositions", times=None))
-        plan = site.approved(site.move("0x00000000_0xffffffff", namespace="shop/orders"))
-        (outcome,) = site.carry_out(plan)
+        (outcome,) = site.carry_out(site.approved(site.move("0x00000000_0xffffffff", namespace="shop/orders")))
         assert "version_tried: Pulsar 2.10.4 has no `destinationBroker`" in outcome.reason
 
 

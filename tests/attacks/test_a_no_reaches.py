@@ -189,14 +189,12 @@ def test_a_no_at_the_last_moment_ends_an_approval(site: Worksite) -> None:
 def test_what_has_begun_goes_on(site: Worksite) -> None:
     """A no after the first call of a batch ends nothing, as half a change would be worse: a halt stops it."""
     plan = site.approved(site.move(0), site.move(1))
-    outcomes = site.carry_out(plan, after=lambda _: say_no(site, plan))
-    assert said(outcomes) == ["done", "done"]
+    assert said(site.carry_out(plan, after=lambda _: say_no(site, plan))) == ["done", "done"]
 
 
 def test_a_no_ends_the_approval_of_a_way_back(site: Worksite) -> None:
     """A rollback that was approved is not carried out once somebody said no to its plan in another run."""
-    plan = done(site, site.move(0))
-    back = site.approve(back_of(site, plan), run=BACK)
+    back = site.approve(back_of(site, done(site, site.move(0))), run=BACK)
     say_no(site, back)
     refuses(site, back, BACK)
 
@@ -240,8 +238,7 @@ def test_a_no_to_one_namespace_takes_it_out_of_a_group(tmp_path: Path) -> None:
     """What somebody said no to elsewhere is left out of an approved group, and said; the rest is carried out."""
     with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
         plan = site.approve(asked_together(site))
-        alone = site.record(a_plan(never_expires("shop/b"), snapshot_id="alone", taken_at=site.clock()))
-        say_no(site, alone)
+        say_no(site, site.record(a_plan(never_expires("shop/b"), snapshot_id="alone", taken_at=site.clock())))
         outcomes = site.carry_out(plan)
         assert said(outcomes) == ["done", "refused", "done"]
         assert "carol said no to it" in outcomes[1].reason

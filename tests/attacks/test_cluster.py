@@ -71,9 +71,7 @@ def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> Non
 
 def test_a_connection_that_was_pointed_elsewhere_is_found_out(site: Worksite, other: Simulator) -> None:
     """A step drifts if the connection leads to a cluster with another Pulsar name or another metadata store."""
-    plan = site.approved(site.move(0))
-    elsewhere = replace(site, simulator=other)
-    (outcome,) = elsewhere.carry_out(plan)
+    (outcome,) = replace(site, simulator=other).carry_out(site.approved(site.move(0)))
     assert outcome.outcome == "drifted"
     assert "and the plan is for local (metadata" in outcome.reason
     assert not other.requests.writes()

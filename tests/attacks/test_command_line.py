@@ -81,8 +81,7 @@ def test_a_name_that_the_ledger_cannot_hold_is_not_halted(
     ledger: str, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:
     """A cluster's name that is longer than any ledger holds is refused, and nothing is halted."""
-    said = refused(capsys, "halt", "x" * 5000, "--reason", "y", *more)
-    assert "has 5,000 characters, and 200 is the most" in said
+    assert "has 5,000 characters, and 200 is the most" in refused(capsys, "halt", "x" * 5000, "--reason", "y", *more)
     assert are_halted(ledger) == []
 
 

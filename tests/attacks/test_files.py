@@ -65,7 +65,6 @@ def test_the_folder_is_its_owners_alone_from_its_beginning(way: object, place: P
     """The folder is made with mode 700 under every umask, by each function that needs it."""
     assert callable(way)
     way()
-
     assert mode(place) == "700"
 
 
@@ -74,10 +73,8 @@ def test_a_folder_that_is_open_to_others_is_closed(place: Path, caplog: pytest.L
     """A folder that is open to others gets mode 700, and one warning is logged about it."""
     place.mkdir()
     place.chmod(loose)
-
     home.home()
     home.home()
-
     assert mode(place) == "700"
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
@@ -91,7 +88,6 @@ def test_a_folder_that_everybody_shares_is_refused_and_left_as_it_is(
     """A folder that everybody may write to, as ``/tmp``, is refused and keeps its mode."""
     place.mkdir()
     place.chmod(0o1777)
-
     with pytest.raises(ConfigurationError, match=r"everybody may write to .*steward .*a folder of Steward's own"):
         home.home()
     assert mode(place) == "1777"
@@ -108,14 +104,12 @@ def test_what_another_user_owns_is_left_to_them(
     place.mkdir()
     place.chmod(loose)
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-
     for _ in range(3):
         if refused:
             with pytest.raises(ConfigurationError, match="name another one, or have its owner"):
                 home.home()
         else:
             home.home()
-
     assert mode(place) == f"{loose:o}"
     assert len(caplog.messages) == (0 if refused or loose == 0o700 else 1)
 
@@ -124,7 +118,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytes
     """A folder that cannot be made is reported as a configuration error with the cause."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path / "file" / "steward"))
-
     with pytest.raises(ConfigurationError, match="cannot be made or looked at: Not a directory"):
         home.home()
 
@@ -132,7 +125,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytes
 def test_a_file_is_no_folder(place: Path) -> None:
     """A file in place of the folder is refused and keeps its mode."""
     place.touch(0o644)
-
     with pytest.raises(ConfigurationError, match="is no folder"):
         home.home()
     assert mode(place) == "644"
@@ -144,7 +136,6 @@ def test_what_leads_to_the_folder_is_made_as_closed(place: Path, monkeypatch: py
     place.mkdir()
     place.chmod(0o755)
     home.home()
-
     assert [mode(place), mode(place / "a"), mode(place / "a" / "b")] == ["755", "700", "700"]
 
 
@@ -160,7 +151,6 @@ def test_what_cannot_be_closed_is_warned_of(
     place.chmod(0o755)
     monkeypatch.setattr("pathlib.Path.chmod", refused)
     home.home()
-
     (line,) = caplog.messages
     assert "not ours to close" in line
 
@@ -170,9 +160,7 @@ def test_code_for_executors_is_made_and_read_below_a_closed_folder(place: Path) 
     package = place.parent / "package"
     package.mkdir()
     (package / "module.py").write_text("", encoding="utf-8")
-
     archive = spark.code_archive([package], home.home() / "code")
-
     assert mode(place) == "700"
     assert archive.read_bytes()
 
@@ -186,7 +174,6 @@ def test_a_new_ledger_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
     say(engine, Halt(cluster="east", at=NOW, halted=True, said_by="x", reason="x"))
     found = modes(tmp_path)
     engine.dispose()
-
     assert found == {"ledger.db": "600", "ledger.db-wal": "600", "ledger.db-shm": "600"}
 
 
@@ -203,7 +190,6 @@ def test_a_ledger_is_never_open_to_others_while_it_is_made(tmp_path: Path, monke
         open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
     finally:
         os.umask(before)
-
     assert seen == [{"ledger.db": "600"}]
 
 
@@ -216,11 +202,9 @@ def test_a_ledger_that_is_open_to_others_is_closed(tmp_path: Path, caplog: pytes
     for file in tmp_path.iterdir():
         file.chmod(0o664)
     caplog.clear()
-
     open_ledger(place).dispose()
     found = modes(tmp_path)
     keeping.dispose()
-
     assert found == {"ledger.db": "600", "ledger.db-wal": "600", "ledger.db-shm": "600"}
     assert len(caplog.messages) == 3
 
@@ -231,7 +215,6 @@ def test_commands_close_it_too(tmp_path: Path, command: list[str]) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(0o644)
-
     assert main.run([*command, "--ledger", url]) == 0
     assert mode(tmp_path / "ledger.db") == "600"
 
@@ -241,9 +224,7 @@ def test_what_its_owner_may_not_do_either_stays_so(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(0o444)
-
     main.run(["ledger", "verify", "--ledger", url])  # whether SQLite can read it then depends on who runs the tests
-
     assert mode(tmp_path / "ledger.db") == "400"
 
 
@@ -256,7 +237,6 @@ def test_a_ledger_of_another_user_counts_only_where_not_everybody_can_write_it(
     open_ledger(url).dispose()
     (tmp_path / "ledger.db").chmod(loose)
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-
     assert main.run(["ledger", "verify", "--ledger", url]) == (2 if refused else 0)
     assert ("everybody may write to" in capsys.readouterr().err) is refused
     assert mode(tmp_path / "ledger.db") == f"{loose:o}"
@@ -271,7 +251,6 @@ def test_a_ledger_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.Mo
     """A ledger in memory makes no file."""
     monkeypatch.chdir(tmp_path)
     open_ledger(url).dispose()
-
     assert list(tmp_path.iterdir()) == []
 
 
@@ -279,9 +258,7 @@ def test_a_ledger_that_is_only_read_is_not_touched(tmp_path: Path) -> None:
     """A ledger whose URL opens it read-only keeps its mode."""
     open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
     (tmp_path / "ledger.db").chmod(0o640)
-
     open_ledger(f"sqlite:///file:{tmp_path / 'ledger.db'}?immutable=1&mode=ro&uri=true", make=False).dispose()
-
     assert mode(tmp_path / "ledger.db") == "640"
 
 
@@ -297,7 +274,6 @@ def test_a_policy_that_may_not_be_looked_at_is_an_error_with_its_remedy(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("pathlib.Path.iterdir", shut)
-
     with pytest.raises(ConfigurationError, match="for the user that runs Airflow"):
         policy_file("east")
     assert main.run(["policy", "show", "east"]) == 2
@@ -327,7 +303,6 @@ def test_no_password_is_taken_from_the_arguments(
 ) -> None:
     """A ledger URL with a password is refused as an argument; the error names the remedy, not the password."""
     monkeypatch.delenv("STEWARD_LEDGER", raising=False)
-
     assert main.run([*command.split(), "--ledger", url]) == 2
     said = capsys.readouterr()
     assert "hush" not in said.out + said.err
@@ -347,7 +322,6 @@ def test_a_url_from_the_environment_may_hold_a_password(
 ) -> None:
     """A ledger URL with a password is accepted from the environment, and the password is not printed."""
     monkeypatch.setenv("STEWARD_LEDGER", "postgresql+psycopg://u:hush@127.0.0.1:1/d")
-
     assert main.run(["halt"]) == 2
     said = capsys.readouterr().err
     assert "holds a password" not in said

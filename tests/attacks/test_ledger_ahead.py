@@ -19,8 +19,7 @@ def test_a_row_that_is_ahead_is_named(site: Worksite) -> None:
     site.clock.advance(hours=48)
     site.plan(site.move(2))
     site.clock.advance(hours=-48)
-    plan = site.approved(site.move(0))
-    assert_refused(site, plan, f"has expired: .*{AHEAD}.*set the clocks of all machines right")
+    assert_refused(site, site.approved(site.move(0)), f"has expired: .*{AHEAD}.*set the clocks of all machines right")
     lines = ledger_lines(site.engine.url.render_as_string(hide_password=False))
     (line,) = (each for each in lines if each.subject == "clocks")
     assert line.state is LineState.PROBLEM

@@ -415,8 +415,7 @@ def test_an_end_that_was_noted_under_a_link_still_counts(tmp_path: Path) -> None
     """An end that an earlier Steward noted under the path of a link is still compared."""
     (tmp_path / "linked").symlink_to(tmp_path)
     file = tmp_path / "linked" / "ledger.db"
-    earlier = hashlib.sha256(f"sqlite\n\n\n{file}".encode()).hexdigest()[:16]
-    note_in_file(tmp_path, [earlier], Head(7, "a" * 64))
+    note_in_file(tmp_path, [hashlib.sha256(f"sqlite\n\n\n{file}".encode()).hexdigest()[:16]], Head(7, "a" * 64))
     assert noted_in_file(tmp_path, ledger_names(make_url(f"sqlite:///{file}"))) == (Head(7, "a" * 64),)
 
 

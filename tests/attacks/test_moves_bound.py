@@ -166,8 +166,7 @@ def test_what_nothing_stores_is_lost_only_as_far_as_it_was_said(
     tmp_path: Path, approved: InFlight | None, outcome: str
 ) -> None:
     """A topic that is not persistent is moved only where its approval said how many messages that may cost."""
-    policy = quick_policy(health={"return_seconds": 30})
-    found = moved(tmp_path, TICKS, policy, approved=approved)
+    found = moved(tmp_path, TICKS, quick_policy(health={"return_seconds": 30}), approved=approved)
     assert found.outcome == outcome
     assert outcome == "done" or found.reason.startswith("volatile_topics: 1 topic that is not persistent loses up to")
 

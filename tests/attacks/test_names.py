@@ -122,6 +122,5 @@ def test_a_setting_of_an_unusable_topic_is_refused(site: Worksite) -> None:
         before=None,
         after=TimeToLive(seconds=60),
     )
-    outcomes = site.carry_out(site.approved(change))
-    assert said(outcomes) == ["refused"]
+    assert said(site.carry_out(site.approved(change))) == ["refused"]
     assert site.untouched()

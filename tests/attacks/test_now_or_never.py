@@ -167,8 +167,7 @@ def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: W
     try:
         (intent,) = site.ledger.intents(plan.plan_id, "b1")
         site.clock.advance(seconds=21)
-        outcomes = site.carry_out(plan)
-        assert said(outcomes) == ["done"]
+        assert said(site.carry_out(plan)) == ["done"]
         first, second = site.ledger.intents(plan.plan_id, "b1")
         with site.context() as context:
             assert second.at > can_leave_until(intent.at, context)
@@ -214,8 +213,7 @@ def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
 def test_a_worker_that_was_stopped_completes_nothing_when_it_wakes(site: Worksite) -> None:
     """A worker that is stopped after its call and before its lookup sends no lookup later; its step fails."""
     site.policy = quick_policy(apply={"intent_valid_seconds": 1})
-    plan = site.approved(site.move(0))
-    worker = stopped_worker(site, plan, "stop at lookup")
+    worker = stopped_worker(site, site.approved(site.move(0)), "stop at lookup")
     try:
         time.sleep(site.policy.apply.proof_timeout_seconds + site.policy.apply.intent_valid_seconds + 0.2)
     finally:

@@ -191,8 +191,7 @@ def test_coordinators_rest_whoever_raised_their_number(site: Worksite, west: Wor
     for each in (site, west):
         each.policy = quick_policy(guards={"most_coordinators": 64})
     done(site, RaiseCoordinators(before=COORDINATORS, after=COORDINATORS + 4))
-    again = RaiseCoordinators(before=COORDINATORS + 4, after=COORDINATORS + 8)
-    assert "coordinators_rest: " in refusal(west, again)
+    assert "coordinators_rest: " in refusal(west, RaiseCoordinators(before=COORDINATORS + 4, after=COORDINATORS + 8))
 
 
 @pytest.mark.parametrize("site", ["the same address"], indirect=True)

@@ -91,8 +91,7 @@ def test_a_policy_of_another_name_that_cannot_be_compared_is_no_looser_one(site:
 
 def test_what_is_never_used_is_a_note_of_every_plan(site: Worksite, home: Path) -> None:
     """A policy file that may be meant for another cluster, and is never used, is told by every plan."""
-    west = under(site, home, "west", {"policy.yaml": LOOSE, "policies/north.yml": STRICT})
-    (note,) = notes(west)
+    (note,) = notes(under(site, home, "west", {"policy.yaml": LOOSE, "policies/north.yml": STRICT}))
     assert "policies/north.yml is never used" in note
 
 

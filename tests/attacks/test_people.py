@@ -213,8 +213,7 @@ def test_a_way_back_is_under_the_rules_of_what_it_takes_back(site: Worksite, rul
     """A rollback is refused where those who approved it may not approve the kind of batch that it takes back."""
     plan = done(site, LONGER_KEPT)
     site.policy = quick_policy(approval=rules)
-    back = site.approve(back_of(site, plan), run=BACK)
-    assert_refused(site, back, words, run=BACK)
+    assert_refused(site, site.approve(back_of(site, plan), run=BACK), words, run=BACK)
 
 
 def test_a_way_back_of_a_way_back_is_under_the_same_rules(site: Worksite) -> None:
@@ -292,8 +291,7 @@ def test_the_present_is_not_before_what_was_written(site: Worksite) -> None:
     """`LedgerClock` is never behind the newest row of the ledger, and follows the worker's clock beyond it."""
     site.clock.advance(minutes=170)
     site.plan(site.move(1))
-    late = LedgerClock(site.ledger, lambda: datetime.now(UTC))
-    assert late() - datetime.now(UTC) > timedelta(minutes=169)
+    assert LedgerClock(site.ledger, lambda: datetime.now(UTC))() - datetime.now(UTC) > timedelta(minutes=169)
     right = LedgerClock(site.ledger, lambda: datetime.now(UTC) + timedelta(minutes=180))
     assert right() - datetime.now(UTC) < timedelta(minutes=181)
 

@@ -69,7 +69,6 @@ def test_a_task_that_is_cleared_and_names_another_batch_asks_nobody(site: Worksi
         a_task(other).execute(a_context())
     assert (airflow_rows.form(), site.ledger.batch(other.plan_id, "b1").requests) == (page, ())
     assert site.ledger.batch(shown.plan_id, "b1").waiting(site.clock()) == ()  # so that another run can ask it
-
     assert answered(site, a_task(other), APPROVE, page) == "approved"
     assert_refused(site, other, "holds no answer")
     decisions = [answer.decision for answer in site.ledger.answers(shown.plan_id, "b1")]
@@ -132,8 +131,7 @@ def test_the_same_question_may_be_asked_again(site: Worksite, airflow_rows: Airf
     assert answered(site, a_task(plan), REJECT, page) == "rejected"
     site.clock.advance(minutes=60)
     assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
-    task = asked(plan)
-    assert task.params[QUESTION] != page[QUESTION]  # as it is written now, with another time
+    assert asked(plan).params[QUESTION] != page[QUESTION]  # as it is written now, with another time
     assert airflow_rows.form() == page
     assert answered(site, a_task(plan), APPROVE, page) == "approved"
     (first, second) = site.ledger.requests(plan.plan_id, "b1", RUN)
@@ -163,8 +161,7 @@ def test_the_end_of_another_question_ends_no_wait(site: Worksite) -> None:
     other = site.asked_without_answer(site.split(1))
     asked(shown)
     site.end(other)
-    task = a_task(other)
-    told = task.execute_complete(a_context(), {END: "it was seen otherwise"})
+    told = a_task(other).execute_complete(a_context(), {END: "it was seen otherwise"})
     assert told["decision"] == Decision.MALFORMED.value
     assert len(site.ledger.answers(shown.plan_id, "b1")) == 1
 

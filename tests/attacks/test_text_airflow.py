@@ -56,7 +56,6 @@ def a_recorded_plan(site: Worksite) -> Plan:
 def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite) -> None:
     """The headline, text and tick labels of a question hold no invisible characters, also for hostile names."""
     task = asked(a_recorded_plan(site))
-
     for words in (task.subject, task.body or "", json.dumps(task.serialized_params, ensure_ascii=False)):
         assert unseen(words, lines=True) == set()
     assert READ in task.subject
@@ -67,7 +66,6 @@ def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite, airflow_row
     task = asked(a_recorded_plan(site))
     form = airflow_rows.form() | {"comment": HOSTILE}
     told = task.execute_complete(a_context(), answer_of(APPROVE, form, datetime.now(UTC), name=HOSTILE))
-
     assert told["decision"] == "malformed"
     assert told["reason"].startswith(f"{READ} may not answer")
     assert [value for value in told.values() if unseen(str(value))] == []
@@ -77,7 +75,6 @@ def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
     """The text of a dry run holds no invisible characters and no line that a name adds."""
     plan = a_recorded_plan(site)
     text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
-
     assert unseen(text, lines=True) == set()
     assert text.count("\n") == 5
     assert text.count(READ) == 3
@@ -88,7 +85,6 @@ def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
     plan = msgspec.structs.replace(a_plan(notes=(HOSTILE, HOSTILE)), batches=(), taken_at=site.clock())
     site.writes.record_plan(plan, site.clock())
     text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
-
     assert text.endswith(f"changes nothing: {READ}; {READ}")
 
 
@@ -106,7 +102,6 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
     monkeypatch.setattr(batches, "verify_batch", lambda *_: proof)
     monkeypatch.setattr(batches, "was_approved", lambda *_: True)
     ref = msgspec.to_builtins(BatchRef.of(plan, plan.batches[0]))
-
     context: Any = {}
     apply = ApplyBatch(task_id="apply", batch=ref)
     for task in (lambda: apply.execute(context), lambda: batch_tasks._verify.function(ref)):
@@ -192,7 +187,6 @@ def recorded(answer: Answer, folder: Path) -> RecordedAnswer:
 def test_a_comment_without_end_is_cut_and_the_answer_says_so(comment: str) -> None:
     """An overlong comment is cut and the reason says so; a rejection stays valid, an approval is malformed."""
     no, yes = answered(REJECT, comment=comment), answered(comment=comment)
-
     assert (no.decision, yes.decision, yes.step_ids, yes.digest) == (Decision.REJECTED, Decision.MALFORMED, (), None)
     for answer in (no, yes):
         assert len(answer.comment) < 4100
@@ -203,7 +197,6 @@ def test_a_comment_without_end_is_cut_and_the_answer_says_so(comment: str) -> No
 def test_a_comment_that_just_fits_is_kept_whole() -> None:
     """A comment of exactly 4,000 characters is kept whole, without the white space around it."""
     answer = answered(comment=f" {'x' * 4000}\n")
-
     assert (answer.decision, answer.comment) == (Decision.APPROVED, "x" * 4000)
 
 
@@ -219,7 +212,6 @@ def test_a_comment_that_just_fits_is_kept_whole() -> None:
 def test_no_comment_keeps_an_answer_out_of_the_ledger(option: str, comment: str, kept: str, tmp_path: Path) -> None:
     """An answer with any comment is recorded, and only characters that no database stores are spelled out."""
     answer = recorded(answered(option, comment=comment), tmp_path)
-
     assert answer.decision is (Decision.APPROVED if option == APPROVE else Decision.REJECTED)
     assert answer.comment == kept
 
@@ -228,7 +220,6 @@ def test_no_comment_keeps_an_answer_out_of_the_ledger(option: str, comment: str,
 def test_a_no_is_a_no_whatever_stands_in_the_comment(comment: object) -> None:
     """A comment that is no text leaves a rejection valid and makes an approval malformed."""
     no, yes = answered(REJECT, comment=comment), answered(comment=comment)
-
     assert (no.decision, yes.decision) == (Decision.REJECTED, Decision.MALFORMED)
     assert "the comment is not a text but" in no.reason
     assert len(no.reason) < 400
@@ -238,7 +229,6 @@ def test_a_no_is_a_no_whatever_stands_in_the_comment(comment: object) -> None:
 def test_nobody_approves_by_a_name_that_cannot_be_kept(name: str, tmp_path: Path) -> None:
     """A name that the ledger cannot keep makes an approval malformed, while a rejection is recorded."""
     no = recorded(answered(REJECT, name=name), tmp_path)
-
     assert answered(name=name).decision is Decision.MALFORMED
     assert no.decision is Decision.REJECTED
     assert no.answered_by is not None
@@ -264,7 +254,6 @@ def test_nobody_approves_by_a_name_that_cannot_be_kept(name: str, tmp_path: Path
 def test_ticks_without_end_are_no_approval_and_their_reason_is_short(ticks: object, tmp_path: Path) -> None:
     """Ticks that are no list of the batch's steps make an answer malformed, and its short reason is recorded."""
     answer = answered(steps=ticks)
-
     assert (answer.decision, answer.step_ids, answer.digest) == (Decision.MALFORMED, (), None)
     assert "not a list of steps of this batch" in answer.reason
     assert len(answer.reason) < 400
@@ -286,6 +275,5 @@ def test_ticks_without_end_are_no_approval_and_their_reason_is_short(ticks: obje
 def test_whatever_cannot_be_understood_is_told_in_a_few_words(event: dict[str, Any]) -> None:
     """An event that cannot be understood gives no approval, and the reason in the answer is short."""
     answer = interpret(event, ASKED, ApprovalPolicy(), NOW)
-
     assert answer.decision in {Decision.MALFORMED, Decision.NO_ANSWER}
     assert len(answer.reason) < 400

@@ -109,7 +109,6 @@ def test_no_name_becomes_markup_where_markdown_is_rendered(outlet: str, name: st
     holds no address outside of code.
     """
     made = tokens(RENDERED[outlet](name))
-
     assert things(made) == usual(outlet, in_a_policy=namespace_to_leave_alone(a_batch_of(name)) is not None)
     assert " ".join(name.split()) in words_of(made)
     assert [run for run in runs(made) for autolink in AUTOLINKS if autolink.search(run)] == []
@@ -132,7 +131,6 @@ def test_no_name_becomes_a_template() -> None:
     environment = task.get_template_env()
     task.render_template_fields({}, environment)
     index = environment.from_string(str(task.map_index_template)).render(task=task)
-
     assert task.batch["label"] == index == f"{JINJA} b1: {JINJA}"
     assert {"subject", "body"} & set(task.template_fields) == set()
 
@@ -187,7 +185,6 @@ def test_what_cannot_be_seen_is_spelled_out_in_text_attributes_and_drawings_of_t
     """The check-up's page spells out hidden characters in its text, its attributes and its drawings' data."""
     page = as_html(a_checkup_of(HOSTILE, tmp_path / "s"))
     read = Read(page)
-
     assert READ in read.text
     assert unseen(read.text, lines=True) == set()
     assert unseen("".join(read.attributes)) == set()
@@ -217,7 +214,6 @@ def usual_tags(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
 def test_no_name_becomes_a_tag_of_the_page(name: str, usual_tags: Counter[str], tmp_path: Path) -> None:
     """A name adds no tag to the page or to the data of its drawings, and the page shows it as it is."""
     page = as_html(a_checkup_of(name, tmp_path / "s"))
-
     assert Counter(Read(page).tags) == usual_tags
     assert f"`{name}`" in Read(page).text
     assert not re.search(r"<(?!br>|extra>|/extra>|b>|/b>)", figures_of(page))

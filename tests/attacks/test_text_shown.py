@@ -41,7 +41,6 @@ def test_what_cannot_be_seen_is_spelled_out_on_every_page(outlet: str, tmp_path:
     """Every page and report spells out the hidden characters of a name, which begins no line of its own."""
     text = MANY_LINES[outlet](HOSTILE, tmp_path / "s")
     head = text.split("<script")[0]  # plotly's script, which no name gets into, has some of these characters
-
     assert unseen(head, lines=True) == set()
     assert [line for line in text.splitlines() if line.strip(" -*|").startswith(FORGED)] == []
     spelled = READ.replace("\\", "\\\\") if "approval" in outlet or "report" in outlet else READ
@@ -86,7 +85,6 @@ def test_a_mark_has_a_letter_to_stand_on(name: str, read: str) -> None:
 def test_half_a_character_is_spelled_out(half: str) -> None:
     """A lone surrogate is spelled out in errors and in the approval's subject."""
     told = [str(ConfigurationError(half)), str(PolicyError(half)), approval.subject(a_plan(cluster=half), a_batch())]
-
     assert [words for words in told if f"\\u{ord(half):04x}" not in words] == []
 
 
@@ -124,7 +122,6 @@ MACHINES: dict[str, Callable[[str, Path], tuple[str, Callable[[Any], str]]]] = {
 def test_json_shows_what_cannot_be_seen_and_means_the_same(outlet: str, tmp_path: Path) -> None:
     """JSON output spells out hidden characters and decodes to the original name."""
     text, name_in = MACHINES[outlet](HOSTILE, tmp_path / "s")
-
     assert unseen(text, lines=True) == set()
     assert name_in(json.loads(text)) == HOSTILE
 
@@ -137,7 +134,6 @@ def test_a_plans_very_bytes_are_for_programs_and_a_terminal_gets_them_escaped(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
     tell_exactly(a_plan_of(HOSTILE).encoded())
     out = capfdbinary.readouterr().out
-
     assert json.loads(out) == json.loads(a_plan_of(HOSTILE).encoded())
     assert (unseen(out.decode(), lines=True) == set()) is terminal
     assert (out == a_plan_of(HOSTILE).encoded() + b"\n") is not terminal
@@ -164,7 +160,6 @@ def test_no_reason_forges_a_line_of_the_log(name: str, *, as_argument: bool) -> 
             log.warning(f"the broker says: {HOSTILE}")  # noqa: G004 - that is the case
     finally:
         log.removeHandler(handler)
-
     assert written_down.getvalue() == f"WARNING {name} the broker says: {READ}\n"
 
 
@@ -180,7 +175,6 @@ def test_no_error_forges_a_line_of_the_log() -> None:
         log.exception("a check is broken")
     finally:
         log.removeHandler(handler)
-
     told = written_down.getvalue()
     assert f"\nValueError: {READ}\n" in told
     assert told.endswith("KeyError: 'x'\n")
@@ -193,14 +187,12 @@ def test_a_log_line_that_cannot_be_put_together_is_told_as_always(capsys: pytest
     log.addHandler(logging.StreamHandler())
     words, arguments = "%s and %s", ("one",)
     log.warning(words, *arguments)
-
     assert "not enough arguments" in capsys.readouterr().err
 
 
 def test_an_error_keeps_what_was_said_for_whoever_handles_it() -> None:
     """An error's reason keeps the broker's own text, and only its message has special characters spelled out."""
     error: StewardError = AdminError("GET", "/admin", "b:1", "a\nb")
-
     assert isinstance(error, AdminError)
     assert (error.reason, str(error)) == ("a\nb", r"GET /admin at b:1: a\nb")
 

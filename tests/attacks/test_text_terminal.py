@@ -61,7 +61,6 @@ def test_progress_of_a_job_steers_no_terminal(capsys: pytest.CaptureFixture[str]
     """The progress of a job is written to standard error with the hostile characters spelled out."""
     with progress() as say:
         say(HOSTILE)
-
     assert capsys.readouterr().err == f"{READ}\n"
 
 
@@ -170,7 +169,6 @@ def test_a_defect_is_told_without_steering_the_terminal(
 ) -> None:
     """An unexpected error ends with exit code 2, and its message has hidden characters spelled out."""
     monkeypatch.setattr(main, "app", broken)
-
     assert main.run(["checkup"]) == 2
     said = capsys.readouterr().err
     assert f"ValueError: {READ}" in said
@@ -182,14 +180,12 @@ def test_a_policy_that_is_shown_is_one_with_the_same_names(
 ) -> None:
     """The output of `policy show` is YAML from which a name that looks like YAML is read back unchanged."""
     assert ran("a policy's values", placed) == 0
-
     assert yaml.safe_load(capsys.readouterr().out)["approval"]["assigned_users"] == [LIKE_YAML]
 
 
 def test_an_export_of_the_ledger_means_the_same(placed: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """A hostile comment is read back unchanged from the decoded export of the ledger."""
     assert ran("an export", placed) == 0
-
     rows = [json.loads(line)["row"] for line in capsys.readouterr().out.splitlines()]
     assert [row["comment"] for row in rows if "comment" in row] == [HOSTILE]
 

@@ -154,8 +154,7 @@ def test_an_age_quota_goes_by_the_oldest_cursor_of_any_kind(
 ) -> None:
     """An age quota is refused if what one of Pulsar's own cursors holds may be too old for it, with who holds it."""
     with with_topic(tmp_path, stored_ago_s=7200, **fields) as site:
-        quota = BacklogQuota(limit_seconds=3600, policy=policy)
-        outcome, reason = outcome_of(site, own(SettingName.AGE_QUOTA, quota))
+        outcome, reason = outcome_of(site, own(SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=3600, policy=policy)))
     assert outcome == "refused"
     assert "age_room: the oldest backlog known" in reason
     assert words in reason
@@ -165,5 +164,4 @@ def test_a_reader_that_is_not_durable_holds_nothing(tmp_path: Path) -> None:
     """An evicting quota takes nothing from a reader without a durable cursor, and is set where that alone waits."""
     reader = SubscriptionSpec("reader-0a1b2c3d4e", kind="Exclusive", consumers=1, backlog=2500, durable=False)
     with with_topic(tmp_path, subscriptions=(reader,), storage_bytes=250_000) as site:
-        change = size_quota(QuotaPolicy.EVICT).change
-        assert outcome_of(site, a_step(change))[0] == "done"
+        assert outcome_of(site, a_step(size_quota(QuotaPolicy.EVICT).change))[0] == "done"

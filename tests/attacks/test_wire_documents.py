@@ -205,5 +205,4 @@ def test_what_is_not_answered_is_named_and_makes_the_snapshot_partial(
     """A broker, namespace or fact of the cluster whose document cannot be read is listed as unread."""
     document = DOCUMENTS[name]
     replayed[recorded.url(document.broker, document.path)] = BROKEN[kind]
-    after = document.read(recorded)
-    assert after.unread == {recorded.brokers[1] if unread == "the broker" else unread}
+    assert document.read(recorded).unread == {recorded.brokers[1] if unread == "the broker" else unread}

@@ -104,5 +104,4 @@ def test_what_is_no_broker_is_not_called(
 def test_a_default_that_is_no_number_counts_as_not_set(value: str) -> None:
     """A broker's default that is no number, or out of range, counts as not set."""
     keys = ("backlogQuotaDefaultLimitGB", "defaultRetentionTimeInMinutes", "ttlDurationDefaultInSeconds")
-    known = defaults_in({**dict.fromkeys(keys, value), "backlogQuotaDefaultRetentionPolicy": "producer_exception"})
-    assert known == {}
+    assert defaults_in({**dict.fromkeys(keys, value), "backlogQuotaDefaultRetentionPolicy": "producer_exception"}) == {}

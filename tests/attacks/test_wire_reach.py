@@ -282,8 +282,7 @@ def test_a_client_secret_does_not_travel_unencrypted(key: str) -> None:
         AdminSettings(("https://b:1",), login=login)
     assert SECRET not in str(caught.value)
     AdminSettings(("https://b:1",), login=login, allow_unencrypted_token=True)
-    here = ClientCredentials("c", SecretStr(SECRET), **{key: "http://127.0.0.1:8080"})
-    AdminSettings(("https://b:1",), login=here)
+    AdminSettings(("https://b:1",), login=ClientCredentials("c", SecretStr(SECRET), **{key: "http://127.0.0.1:8080"}))
 
 
 @pytest.mark.parametrize("login", ["basic", "oauth2"])
@@ -312,8 +311,7 @@ def test_a_password_that_is_repeated_is_masked(
         "phrase": answer({"reason": f"failed: {echo}"}, status=500),
     }
     broker.on(TENANTS, replies[where])
-    made = AdminSettings((broker.url,), limits=ONCE, login=Basic("me", SecretStr(PASSWORD)))
-    kept = said_of_a_failure(made, caplog)
+    kept = said_of_a_failure(AdminSettings((broker.url,), limits=ONCE, login=Basic("me", SecretStr(PASSWORD))), caplog)
     assert PASSWORD not in kept
     assert ENCODED not in kept
 

@@ -136,8 +136,7 @@ def test_a_process_is_told_all_of_it_and_nothing_of_another_cluster() -> None:
     """Settings are read back equal from a process's environment, and writing others removes the earlier values."""
     given = AdminSettings(("http://a:1",), SECRET, AdminPolicy(read_attempts=7), "/ca", allow_unencrypted_token=True)
     assert AdminSettings.from_environment(given.in_environment({}), given.limits) == given
-    plain = AdminSettings(("https://a:1",))
-    written = plain.in_environment(given.in_environment({"PATH": "/bin"}))
+    written = AdminSettings(("https://a:1",)).in_environment(given.in_environment({"PATH": "/bin"}))
     assert written == {"PATH": "/bin", "STEWARD_ADMIN_URLS": "https://a:1"}
 
 

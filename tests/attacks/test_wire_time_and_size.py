@@ -248,8 +248,7 @@ def flooding_once(sent: bytes) -> Reply:
 
 def test_a_bomb_needs_no_memory(broker: ScriptedBroker) -> None:
     """An answer that unpacks to more than the size limit is refused before it takes much memory."""
-    bomb = gzip.compress(b" " * (128 << 20), compresslevel=1)
-    broker.on(PATH, answer(bomb, headers={"Content-Encoding": "gzip"}))
+    broker.on(PATH, answer(gzip.compress(b" " * (128 << 20), compresslevel=1), headers={"Content-Encoding": "gzip"}))
     tracemalloc.start()
     try:
         error = failure(broker.url, most_answer_megabytes=8, read_attempts=1)
@@ -276,8 +275,7 @@ def test_a_line_without_end_costs_no_more_than_its_bytes() -> None:
 def test_a_head_that_is_none_is_not_read_on(broker: ScriptedBroker, caplog: pytest.LogCaptureFixture) -> None:
     """An answer with a line that is no header is refused, and the line is not written to the log."""
     broker.on(PATH, flooding_once(OK + b"X-One: 1\r\nthis is no header\r\n\r\n[]"))
-    error = failure(broker.url, read_attempts=1)
-    assert isinstance(error, BrokenAnswer)
+    assert isinstance(failure(broker.url, read_attempts=1), BrokenAnswer)
     assert "this is no header" not in caplog.text
 
 

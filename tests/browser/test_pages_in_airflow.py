@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.airflow,
-    pytest.mark.extended("tests/unit/pages/test_login.py", "tests/unit/pages/test_pages.py"),
+    pytest.mark.extended("tests/unit/pages/test_words.py", "tests/unit/pages/test_pages.py"),
 ]
 
 PATHS = (

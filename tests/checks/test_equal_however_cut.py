@@ -160,6 +160,7 @@ OF_DRILLED = a_row(
     last_acked_milliseconds=st.sampled_from((None, 0, 1_700_000_000_000, 2**53)),
     topic_quota_json=st.one_of(BROKEN, QUOTAS.map(json.dumps)),
     topic_retention_json=st.one_of(BROKEN, RETENTION.map(json.dumps)), ledgers=COUNTS,
+    topic_rates_json=st.sampled_from((None, "{}", "{", '{"publishRate":{"publishThrottlingRateInMsg":1}}')),
     cursor_properties_json=st.sampled_from((None, "[]", '["#pulsar.internal.delayed.bucket_1_2"]', "{")),
     cursor_json=st.sampled_from((None, '{"created":"x","position":"1:2","written":"3:4"}', "{")),
 )  # fmt: skip

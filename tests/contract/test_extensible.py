@@ -72,8 +72,7 @@ def test_the_load_manager_is_told(reader: Reader) -> None:
     """The brokers' runtime configuration names the load manager's class, by which Steward recognizes it."""
     told = reader.runtime_configuration()
     assert told["loadManagerClassName"] == SETTINGS["loadManagerClassName"]
-    manager = load_manager_of(told)
-    assert getattr(manager, "name", None) == EXTENSIBLE
+    assert getattr(load_manager_of(told), "name", None) == EXTENSIBLE
 
 
 def test_brokers_own_the_namespaces_in_which_they_watch_themselves(api: Api) -> None:

@@ -95,7 +95,6 @@ def test_each_kind_of_cursor_is_where_steward_looks_for_it(api: Api, topic: str)
     own, path = api.get(f"/admin/v2/persistent/{topic}/stats"), f"/admin/v2/persistent/{topic}/internalStats"
     internals, info = api.get(path), api.get(f"/admin/v2/persistent/{topic}/internal-info")
     of_all = _of_all(api, topic)
-
     for document in (own, of_all):
         backlogs = {name: each["msgBacklog"] for name, each in document["subscriptions"].items()}
         (reader,) = backlogs.keys() - {APP, COMPACTION}
@@ -130,7 +129,6 @@ def _of_all(api: Api, topic: str) -> dict[str, Any]:
 
 def test_steward_counts_what_each_cursor_has_yet_to_consume(api: Api, topic: str) -> None:
     internals = msgspec.convert(api.get(f"/admin/v2/persistent/{topic}/internalStats"), InternalDetail)
-
     assert {name: internals.entries_behind(name) for name in DURABLE} == dict.fromkeys(DURABLE, ENTRIES)
     assert internals.bytes_behind(APP) == api.get(f"/admin/v2/persistent/{topic}/stats")["backlogSize"]
     first = {internals.first_unread_ledger(name) for name in DURABLE}

@@ -62,8 +62,7 @@ def test_metrics_tell_of_a_topic_at_once(api: Api, namespace: str) -> None:
     ],
 )
 def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace: str, path: str, reason: str) -> None:
-    owner = api.look_up(f"{namespace}/other")
-    answer = api.call("GET", f"/admin/v2/persistent/{namespace}/{path}", owner)
+    answer = api.call("GET", f"/admin/v2/persistent/{namespace}/{path}", api.look_up(f"{namespace}/other"))
     assert (answer.status_code, answer.json()["reason"]) == (404, reason.format(namespace))
     assert f"persistent://{namespace}/other" not in api.get(f"/admin/v2/persistent/{namespace}")
 
@@ -80,8 +79,7 @@ def test_every_tenant_is_listed(api: Api) -> None:
 
 
 def test_a_topic_without_partitions_has_none(api: Api, namespace: str) -> None:
-    answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/whole")
-    assert answer.status_code == httpx.codes.NO_CONTENT
+    assert api.final("PUT", f"/admin/v2/persistent/{namespace}/whole").status_code == httpx.codes.NO_CONTENT
     told = api.call("GET", f"/admin/v2/persistent/{namespace}/whole/partitions")
     assert (told.status_code, told.json()) == (200, {"partitions": 0, "deleted": False})
 

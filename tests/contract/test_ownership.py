@@ -41,8 +41,7 @@ ANSWERED = {200, 204, 412}
 def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, *, loads: bool) -> None:
     topic = api.new_partitioned(namespace, 1)
     bundle = api.bundle_of(f"{topic}-partition-0")
-    answer = api.final("GET", path.format(namespace=namespace, bundle=bundle))
-    assert answer.status_code in ANSWERED
+    assert api.final("GET", path.format(namespace=namespace, bundle=bundle)).status_code in ANSWERED
     assert (api.owner(f"{namespace}/{bundle}") is not None) is loads
 
 
@@ -239,8 +238,7 @@ def test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing(
     if partitions:
         api.new_partitioned(namespace, partitions)
     bundle = api.bundle_of(f"{namespace}/topic-partition-0")
-    before = api.bundles(namespace)
-    assert split(api, namespace, bundle, algorithm, json=positions and list(positions)) == before
+    assert split(api, namespace, bundle, algorithm, json=positions and list(positions)) == api.bundles(namespace)
     assert api.owner(f"{namespace}/{bundle}") is not None
 
 
@@ -252,8 +250,7 @@ def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
     for bundle in held:
         api.final("PUT", f"{NAMESPACES}/{SYSTEM}/{bundle}/unload")
     assert sum(api.target.tc_placement().values()) == 0
-    told = api.get_once_ready("/admin/v3/transactions/coordinators", at=1)
-    assert [each["id"] for each in told] == list(range(16))
+    assert [each["id"] for each in api.get_once_ready("/admin/v3/transactions/coordinators", at=1)] == list(range(16))
     assert sum(api.target.tc_placement().values()) == 16
 
 

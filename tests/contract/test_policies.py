@@ -96,8 +96,7 @@ def test_values_out_of_range_are_refused(api: Api, namespace: str, path: str, bo
 @pytest.mark.parametrize(("content_type", "status"), [("application/json", 400), ("text/plain", 415)])
 def test_a_body_that_is_not_json_is_refused(api: Api, namespace: str, content_type: str, status: int) -> None:
     path = f"{NAMESPACE.format(namespace)}/retention"
-    answer = api.call("POST", path, content=b"{broken", headers={"Content-Type": content_type})
-    assert answer.status_code == status
+    assert api.call("POST", path, content=b"{broken", headers={"Content-Type": content_type}).status_code == status
 
 
 def test_zero_is_a_ttl_and_differs_from_none(api: Api, namespace: str) -> None:

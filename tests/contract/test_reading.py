@@ -82,10 +82,8 @@ def test_the_metadata_store_tells_of_a_topic_that_nobody_loaded(api: Api, namesp
 
 def test_topics_are_listed_whether_or_not_they_are_loaded(api: Api, namespace: str, reader: Reader) -> None:
     topic = f"persistent://{api.new_partitioned(namespace, 2)}"
-    names = reader.topics(namespace)
-    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(names)
-    stored = reader.stored_topic(f"{topic}-partition-1")
-    assert stored.cursors == {}
+    assert {f"{topic}-partition-0", f"{topic}-partition-1"} <= set(reader.topics(namespace))
+    assert reader.stored_topic(f"{topic}-partition-1").cursors == {}
     with pytest.raises(ServerError):
         reader.stored_topic(f"persistent://{namespace}/nothing")
 
@@ -201,6 +199,11 @@ def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
     assert {type(each["bookieId"]) for each in document["bookies"]} == {str}
     assert reader.bookies() == tuple(sorted(each["bookieId"] for each in document["bookies"]))
     assert reader.bookies()
+
+
+def test_a_namespace_keeps_to_no_bookies_unless_told(reader: Reader, namespace: str) -> None:
+    """Without an affinity group a namespace's ledgers may be on any bookie."""
+    assert reader.bookies_of(namespace) is None
 
 
 def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:

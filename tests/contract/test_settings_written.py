@@ -141,8 +141,7 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
 def test_a_namespace_that_is_not_there_takes_no_setting(
     api: Api, method: str, policy: str, options: dict[str, Any]
 ) -> None:
-    answer = api.final(method, f"/admin/v2/namespaces/public/nothing/{policy}", **options)
-    assert answer.status_code == 404
+    assert api.final(method, f"/admin/v2/namespaces/public/nothing/{policy}", **options).status_code == 404
     assert "public/nothing" not in api.get("/admin/v2/namespaces/public")
 
 

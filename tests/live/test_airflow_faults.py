@@ -115,7 +115,6 @@ def held_up_after_its_first_call(care: Care) -> Iterator[UnderWay]:
 def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
     with held_up_after_its_first_call(care) as (logs, plan, run, _):
         kill([task_process(care.airflow, run, "batch.apply")])
-
     assert care.ended(run) == "success"
     assert attempts(care, run) == 2
     all_tell_the_same(care, plan, logs, *STEPS)
@@ -131,7 +130,6 @@ def test_an_apply_outlives_its_scheduler(care: Care) -> None:
         wait_until(lambda: states()[applied] == "success", "the task has ended its work", 60, every_s=0.3)
     # Only now: what the dead one forked shares its connections, so PostgreSQL may keep its locks until that has ended.
     assert care.ended(run) == "success"
-
     assert attempts(care, run) == 1
     all_tell_the_same(care, plan, logs, *STEPS)
 
@@ -142,7 +140,6 @@ def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Car
         outcomes.let_go()
         with another_scheduler(care.airflow, **IMPATIENT):
             assert care.ended(run) == "success"
-
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
@@ -154,7 +151,6 @@ def test_two_schedulers_do_every_step_once(care: Care) -> None:
         for detail in care.approvals(2, run):
             care.approve(detail)
         assert care.ended(run) == "success"
-
     all_tell_the_same(care, plan, logs, *(step.step_id for batch in plan.batches for step in batch.steps))
 
 
@@ -171,7 +167,6 @@ def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
         for number, detail in enumerate(details, start=1):
             care.approve(detail)
             leases.until_waiting(number)
-
     assert sorted(care.ended(run) for run in runs) == ["failed", "success"]
     (reason,) = refusals(care, plan)
     assert "was tried before, under another approval" in reason
@@ -192,7 +187,6 @@ def test_two_people_have_to_approve(care: Care) -> None:
     assert (last.decision, last.answered_by) == (Decision.MALFORMED, "alice")
     assert "has to be another person's" in last.reason
     all_tell_the_same(care, plan, logs)
-
     logs, plan = RequestLogs(care.lab), asked(care)
     both = care.remediate(plan_id=plan.plan_id)
     care.approve(care.approvals(1, both)[0], steps=["b1.s01", "b1.s02"])

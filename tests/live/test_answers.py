@@ -57,11 +57,9 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
     plan = plan_of(care, moves)
     run = care.remediate(plan_id=plan.plan_id)
     first, second, third = care.approvals(3, run)
-
     care.approve(first)
     care.reject(second)
     care.approve(third)
-
     assert care.ended(run) == "success"
     assert [owner_of(care.lab, move) for move in moves] == [moves[0].target, moves[1].source, moves[2].target]
     decisions = [care.ledger.answers(plan.plan_id, batch.batch_id)[-1].decision for batch in plan.batches]
@@ -107,9 +105,7 @@ def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
     move = loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")
     plan = plan_of(care, [move])
     before = care.lab.owned_bundles()
-
     assert care.ended(care.remediate(plan_id=plan.plan_id, dry_run=True)) == "success"
-
     (kept,) = care.ledger.dry_runs(plan.plan_id)
     assert f"/{move.bundle}/unload?destinationBroker={move.target}" in kept.text
     assert care.lab.owned_bundles() == before
@@ -130,9 +126,7 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
     )
     plan = care.record(plan)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
-
     care.approve(detail, meanwhile=lambda: care.lab.kill_broker(doomed))
-
     assert care.ended(detail) == "failed"
     assert [owner_of(care.lab, move) for move in moves] == [move.source for move in moves]
     outcomes = {outcome.step_id: outcome for outcome in care.ledger.outcomes(plan.plan_id, "b1")}

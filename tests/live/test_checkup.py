@@ -73,7 +73,6 @@ def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert found_by(document) == set()
     assert "RESULT: healthy" in healthy.stdout
-
     faults = [fault for fault in REAL if fault.name in AT_ONCE]
     with contextlib.ExitStack() as trouble:
         for each in faults:
@@ -83,7 +82,6 @@ def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
     assert found_by(document) == {expected.check_id for each in faults for expected in each.expected}
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert all(finding["subject"] in page for check in document["checks"] for finding in check["findings"])
-
     gone = {broker.broker_id for broker in lab.brokers[BROKERS // 2 :]}
     for broker_id in gone:
         lab.kill_broker(broker_id)
@@ -99,6 +97,5 @@ def test_a_wrong_token(lab: Lab, tmp_path: Path) -> None:
     """A check-up with a wrong token ends with exit code 2 and the remedy, and prints no report."""
     (tmp_path / "token").write_text("not.a.token", encoding="utf-8")
     shut_out = steward(tmp_path, "checkup", "--admin-url", running(lab), "--token-file", "token")
-
     assert (shut_out.returncode, shut_out.stdout) == (2, "")
     assert "--token-file" in shut_out.stderr

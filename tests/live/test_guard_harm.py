@@ -99,7 +99,6 @@ def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[.
         here.until(here.topic(), lambda shown: holes_of(shown) >= len(acknowledged) - 1, "every other is acknowledged")
         reason = hands.refused_by("ack_holes", move_of(here))
         assert "how many acknowledged" in reason
-
         consumer.close()
         moved_by_hand(here)
         again = acknowledged & {place_of(each) for each in what_comes(here.shared(here.topic()))}

@@ -59,11 +59,9 @@ def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Ca
             here.shared(here.topic(), receiver_queue_size=1)
         here.until(here.topic(), lambda shown: len(shown["subscriptions"]["s"]["consumers"]) == CONSUMERS, "all")
         before, move = connected_since(here), move_of(here)
-
         reason = hands.refused_by("clients", move)
         assert f"clients would reconnect, more than {CONSUMERS - 1}" in reason  # Pulsar's own readers count as well
         assert connected_since(here) == before
-
         put_on(here, move.bundle, move.target)
         assert len(reconnected(here, before)) == CONSUMERS
 
@@ -75,11 +73,9 @@ def test_what_somebody_moved_or_split_meanwhile_has_drifted(lab: Lab, hands_with
         move = move_of(here)
         (third,) = {*lab.active_brokers()} - {move.source, move.target}
         put_on(here, move.bundle, third)
-
         outcome, reason = hands.refusal_of(move)
         assert (outcome, reason) == (Outcome.DRIFTED, f"owner: {third} owns it, not {move.source}")
         assert owner_of(here.lab, move) == third
-
         here.admin.split(here.namespace, move.bundle)
         outcome, reason = hands.refusal_of(msgspec.structs.replace(move, source=third))
         assert outcome is Outcome.DRIFTED
@@ -128,9 +124,7 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_wit
             plan = msgspec.structs.replace(hands.plan_of(first), batches=(a_batch(*steps),), snapshot_id="two-moves")
             batch = hands.recorded(plan).batches[0]
             hands.approve(plan, batch)
-
             outcomes = hands.apply(plan, batch)
-
             said = [row.reason for row in outcomes]
             assert [row.outcome for row in outcomes] == [Outcome.DONE, Outcome.REFUSED], said
             assert "3 of 3 producers are not back" in said[0]

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.extended(
-        "tests/apply/test_past.py::test_a_read_only_bookie_stops_everything",
-    ),
+    pytest.mark.extended("tests/apply/test_past.py::test_a_read_only_bookie_stops_everything"),
 ]
 
 

@@ -54,7 +54,6 @@ def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> 
             lab.start_broker(victim.broker_id)
     finally:
         lab.start_broker(victim.broker_id)
-
     assert lab.condition(victim.broker_id) == "running"
     assert victim.broker_id in lab.active_brokers()
 
@@ -68,7 +67,6 @@ def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> No
         assert paused.broker_id not in lab.owned_bundles()
     finally:
         lab.resume_broker("broker-3")
-
     wait_until(lambda: paused.broker_id in lab.owned_bundles(), f"{paused.name} answers again", BACK_WITHIN_S)
 
 
@@ -77,10 +75,8 @@ def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, l
     lab.kill_broker("broker-2")
     lab.pause_broker("broker-3")
     lab.add_broker()
-
     spec = lab.state.spec
     again = labs.lab(auth=spec.auth, broker_settings=spec.broker_settings)
-
     assert again is lab
     assert {broker.broker_id for broker in running(lab)} == began
     wait_until(lambda: set(lab.owned_bundles()) == began, "all of them answer", BACK_WITHIN_S)
@@ -119,9 +115,7 @@ def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
     joined = lab.add_broker()
     assert joined.broker_id in lab.active_brokers()
     assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
-
     lab.stop_broker(joined.broker_id)
-
     assert joined.broker_id not in lab.active_brokers()
     assert joined.broker_id not in lab.tc_placement()
     home = lab.pile_up_tcs("broker-1")

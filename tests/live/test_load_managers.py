@@ -114,12 +114,10 @@ def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) ->
         assert all(row.cpu_percent is not None for row in snapshot.brokers())
         plan = healer.plan(snapshot)
         (batch,) = plan.batches
-
         healer.heal(plan)
         counts = lab.tc_placement()
         assert max(counts.values()) - min(counts.values()) <= 2, counts
         healer.until_gone(("tc-skew", healer.cluster))
-
         healer.heal(healer.rollback_plan(plan, batch))
         assert lab.tc_placement()[full] == sum(counts.values())
 

@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.extended(
         "tests/unit/pulsar/test_reaching.py",
         "tests/attacks/test_wire_reach.py",
-        "tests/unit/cli/test_reach_options.py",
+        "tests/unit/cli/test_reaching.py",
         "tests/unit/cli/test_doctor.py",
     ),
 ]
@@ -105,7 +105,6 @@ def test_an_approved_move_by_a_map(lab: Lab, nginx: Nginx, tmp_path: Path, caplo
     made = settings(lab, nginx, nginx.urls[0], mapped(lab, nginx))
     with Hands.on(lab, tmp_path, settings=made) as hands:
         hands.heal(hands.plan_of(move))
-
     assert owner_of(lab, move) == move.target
     sent = [call for call in nginx.calls("PUT") if "/unload" in call]
     assert sent
@@ -141,7 +140,6 @@ def test_an_approved_move_behind_a_front_door(lab: Lab, nginx: Nginx, tmp_path: 
         with pytest.raises(Refused, match="nothing could be proved"):
             hands.apply(plan, plan.batches[0])
         (outcome,) = hands.ledger.outcomes(plan.plan_id, plan.batches[0].batch_id)
-
     assert outcome.outcome is Outcome.REFUSED
     assert "`front_door`" in outcome.reason
     assert owner_of(lab, move) == move.source

@@ -168,7 +168,6 @@ def test_doctor_asks_this_airflow(told: Airflow, http: HttpSink, smtp: SmtpSink,
     policy = tmp_path / "policy.yaml"
     policy.write_text(ASKED, encoding="utf-8")
     posted_before, mailed_before = len(http.posted), len(smtp.mails)
-
     lines = asked(told, policy)
     states = {name: line["state"] for name, line in lines.items()}
     assert states == {"hook": "ok", "mail": "ok", "pages": "ok", "chat": "problem", "lost": "problem"}, lines
@@ -177,7 +176,6 @@ def test_doctor_asks_this_airflow(told: Airflow, http: HttpSink, smtp: SmtpSink,
     assert "AIRFLOW_CONN_STEWARD_NOTIFY_LOST" in lines["lost"]["remedy"]
     assert "secret-" not in json.dumps(lines)
     assert (len(http.posted), len(smtp.mails)) == (posted_before, mailed_before)
-
     another = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     lines = asked(told, policy, AIRFLOW__CORE__FERNET_KEY=another)
     assert (lines["pages"]["state"], lines["hook"]["state"]) == ("problem", "ok"), lines

@@ -136,7 +136,6 @@ def test_an_approved_move_and_its_events(
         rows = hands.ledger.outcomes(plan.plan_id, "b1")
     issuer.expires_in = 60
     events = published(lab, issuer, file, tmp_path.name)
-
     assert owner_of(lab, move) == move.target
     assert len(issuer.given) > 5
     assert len(set(issuer.given)) == len(issuer.given)
@@ -159,7 +158,6 @@ def test_events_outlive_their_token(
         listener(an_event(tmp_path.name, "second"))
     issuer.tokens = lambda: lab.access_token(60)
     events = published(lab, issuer, file, tmp_path.name)
-
     assert [event["reason"] for event in events] == ["first", "second"]
     assert_told_by_nothing([SECRET, *issuer.given], lab, tmp_path, caplog.text, json.dumps(events), but=[file])
 
@@ -174,7 +172,6 @@ def an_event(cluster: str, reason: str) -> Event:
 def test_a_wrong_client_secret(command: str, lab: Lab, issuer: Issuer, tmp_path: Path) -> None:
     file = credentials(tmp_path, issuer, WRONG)
     ended = steward(tmp_path, command, *reaching(lab, file))
-
     assert ended.returncode == 2
     assert "the issuer refuses: invalid_client" in " ".join(said_by(ended).split())
     assert "--oauth2-file" in said_by(ended)
@@ -201,7 +198,6 @@ def test_an_approved_move_whose_issuer_refuses(
         hands.approve(plan, plan.batches[0])
         credentials(tmp_path, issuer, WRONG)
         (outcome,) = replace(hands, settings=settings(lab, file)).apply(plan, plan.batches[0])
-
     assert outcome.outcome is Outcome.REFUSED
     assert "the issuer refuses" in outcome.reason
     assert owner_of(lab, move) == move.source

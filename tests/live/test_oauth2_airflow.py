@@ -85,12 +85,10 @@ def test_from_an_observation_to_its_proof(care: Care, issuer: Issuer, tmp_path: 
     care.approve(question)
     assert care.ended(question) == "success"
     assert care.placement() == [8, 8]
-
     issuer.expires_in = 60
     events = published(care.lab, issuer, credentials(tmp_path, issuer), CLUSTER)
     assert [event["result"] for event in events if event["event"] != "outcome"] == ["approved", "proved"]
     assert {event["result"] for event in events if event["event"] == "outcome"} == {"done"}
-
     assert len(issuer.given) > 5
     written = [json.dumps(events), *(rows_in(url) for url in (care.airflow.spec.database, care.airflow.spec.ledger))]
     assert all(CLUSTER in text for text in written)

@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.extended(
         "tests/unit/orchestration/test_publish.py",
         "tests/unit/orchestration/test_silence.py",
-        "tests/unit/orchestration/test_worse.py",
+        "tests/unit/orchestration/test_publish.py",
         "tests/unit/orchestration/test_window_wait.py",
         "tests/live/test_healing.py",
     ),

@@ -98,12 +98,10 @@ def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., 
     with plot(lab, "young-enough", 1) as here, filled(here, 0.1) as producer:
         before = here.admin.policies(here.namespace)
         plan = hands.plan_of(by_age(here, 3600))
-
         hands.heal(plan)
         quota = here.admin.policies(here.namespace)["backlog_quota_map"][AGE]
         assert (quota["limitTime"], quota["policy"]) == (3600, HOLD)
         assert send_by(producer) == SENT
-
         hands.heal(hands.rollback_plan(plan, plan.batches[0]))
         assert here.admin.policies(here.namespace) == before
 
@@ -127,7 +125,6 @@ def test_a_topic_that_nobody_loaded_keeps_a_quota_away(lab: Lab, hands_with: Cal
             producer.close()
         backlog = shown(here).bytes
         unloaded(here, here.topic())
-
         hands.refused_by("quota_room", _sized(here, backlog, QuotaPolicy.HOLD))
         assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}
 
@@ -202,11 +199,9 @@ def test_a_topics_own_quota_is_compared_with_its_own_retention(lab: Lab, hands_w
             namespace=here.namespace, topic=here.topic(), name=SettingName.SIZE_QUOTA, before=None, after=quota
         )
         plan = hands.plan_of(change)
-
         hands.heal(plan)
         in_force = here.admin.statistics(here.topic())["backlogQuotaLimitSize"]
         assert in_force == quota.limit_bytes
-
         hands.heal(hands.rollback_plan(plan, plan.batches[0]))
         wait_until(
             lambda: here.admin.statistics(here.topic())["backlogQuotaLimitSize"] == 5 << 20,

@@ -100,7 +100,6 @@ def test_an_approved_move(
     move = loaded_bundle(lab, f"public/side-by-side-{scheme}")
     with Hands.on(lab, tmp_path, settings=settings) as hands:
         hands.heal(hands.plan_of(move))
-
     assert owner_of(lab, move) == move.target
     assert (by_tls(proxy), by_plain_text(proxy)) == reached(urls, scheme)
     assert_told_by_nothing([str(lab.token)], lab, tmp_path, caplog.text)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.extended(
-        "tests/live/test_healing.py", "tests/unit/orchestration/test_submitting.py", "tests/spark/test_equal.py"
+        "tests/live/test_healing.py", "tests/unit/orchestration/test_shipping.py", "tests/spark/test_equal.py"
     ),
 ]
 
@@ -206,12 +206,10 @@ def test_the_snapshot_is_that_of_one_machine(
     uri = observe(spark, AdminSettings(urls=simulator.admin_urls, token=SecretStr(TOKEN)), observation)
     (folder,) = (tmp_path / f"cluster={NAME}").iterdir()
     assert uri == f"viewfs://{NAME}/snapshots/cluster={NAME}/{folder.name}"
-
     here = open_snapshot(str(folder))
     for table in (*COLLECTED, FINDINGS, VERDICTS):
         assert rows(observed.snapshot, table) == rows(here, table), table.name
     assert {finding.check_id for finding in observed.snapshot.findings()} == {"tc-skew", "backlog-quota-missing"}
-
     (folder / SUCCESS).unlink()
     tidied = tidy(SnapshotFolder(files_at(spark, uri), uri), policy.housekeeping, now + timedelta(days=400))
     assert (tidied.removed, tidied.left) == ((uri,), 0)

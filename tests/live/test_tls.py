@@ -63,6 +63,5 @@ def test_an_approved_move(lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFix
     move = loaded_bundle(lab, "public/tls")
     with Hands.on(lab, tmp_path) as hands:
         hands.heal(hands.plan_of(move))
-
     assert owner_of(lab, move) == move.target
     assert_told_by_nothing(key_of(lab), lab, tmp_path, caplog.text)

@@ -118,7 +118,7 @@ def test_the_former_state_is_back(story: Story) -> None:
     assert story.after == story.without
 
 
-@pytest.mark.extended("tests/unit/orchestration/test_rolled_back.py")
+@pytest.mark.extended("tests/unit/orchestration/test_rolling_back.py")
 def test_what_was_taken_back_is_not_proposed_again_at_once(story: Story, care: Care) -> None:
     assert story.after == {}
     assert care.observe()["plan"] == "skipped"

@@ -70,7 +70,6 @@ def test_what_was_never_replicated_is_not_evicted(lab: Lab, hands: Hands) -> Non
         )
         reason = hands.refused_by("own_cursors", a_step(change, loss=Loss(messages=10**9, bytes=10**18)))
         assert f"that were never replicated to {AWAY}" in reason
-
         here.admin.set_quota(topic, SIZE, LIMIT, EVICTION)
         here.until(topic, lambda each: each["replication"][AWAY]["replicationBacklog"] < MESSAGES // 4, "it is gone")
         here.admin.set_policy(here.namespace, "replication", [lab.cluster])
@@ -83,7 +82,6 @@ def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> Non
         publish(producer, 100, BYTES)
         here.until(topic, lambda each: "__compaction" in each["subscriptions"], "it has the cursor of compaction")
         hands.refused_by("quota_held", _holding(here, LIMIT))
-
         hands.heal(hands.plan_of(_holding(here, 6 * LIMIT)))
         for _ in range(8):
             publish(producer, 1_000, BYTES)
@@ -124,10 +122,8 @@ def test_an_archive_that_is_not_loaded_is_counted(lab: Lab, hands: Hands) -> Non
         unloaded(here, topic)
         before, after = Retention(minutes=-1, megabytes=-1), Retention(minutes=-1, megabytes=1)
         change = ChangeSetting(namespace=here.namespace, name=SettingName.RETENTION, before=before, after=after)
-
         hands.refused_by("loss_as_approved", a_step(change, loss=Loss(messages=0, bytes=2 * MIB)))
         hands.heal(hands.plan_of(a_step(change, loss=Loss(messages=0, bytes=20 * MIB))))
-
         here.admin.statistics(topic)  # which loads it
         here.admin.trim(topic)
         here.until(topic, lambda each: each["storageSize"] < 5 * MIB, "what is beyond it is gone")

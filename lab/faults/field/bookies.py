@@ -2,7 +2,7 @@
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import at, cluster, spread, strained
+from lab.faults.simulated._clusters import at, cluster, retained, spread, strained
 from lab.simulator import BookieSpec, ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 MB = 1024**2
@@ -90,7 +90,7 @@ def _three_copies() -> ClusterSpec:
         rate_in=40.0,
     )
     policies: dict[str, object] = {
-        "retention_policies": {"retentionTimeInMinutes": 1_440, "retentionSizeInMB": 10_240},
+        **retained(1_440, 10_240),
         "message_ttl_in_seconds": 86_400,
     }
     return cluster(

@@ -4,7 +4,7 @@ import time
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import DAY_S, cluster
+from lab.faults.simulated._clusters import DAY_S, cluster, held, retained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 HOUR_MIN = 60
@@ -72,7 +72,7 @@ def _readers(*names: str, new: str = "") -> ClusterSpec:
     prices = TopicSpec(
         "prices", subscriptions=(compaction(), *left), message_bytes=1_000, backlog_bytes=0, storage_bytes=38_345_000
     )
-    kept: dict[str, object] = {"retention_policies": {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": 10_240}}
+    kept = retained(10_080, 10_240)
     return cluster(NamespaceSpec("shop/feed", topics=(prices,), policies=kept), version="2.7.4")
 
 
@@ -98,10 +98,7 @@ def _new_name_at_each_start() -> ClusterSpec:
         storage_bytes=212_000_000_000,
         rate_in=4.8,
     )
-    held = {"limit": 268_435_456_000, "limitSize": 268_435_456_000, "limitTime": -1, "policy": "producer_request_hold"}
-    return cluster(
-        NamespaceSpec("crm/tasks", topics=(jobs,), policies={"backlog_quota_map": {"destination_storage": held}})
-    )
+    return cluster(NamespaceSpec("crm/tasks", topics=(jobs,), policies=held(268_435_456_000)))
 
 
 def _compaction_fails(backlog: int, failed_min: float) -> ClusterSpec:
@@ -135,7 +132,7 @@ def _nothing_to_offload() -> ClusterSpec:
     clicks = TopicSpec(
         "clicks", producers=1, subscriptions=(app,), message_bytes=9_333, storage_bytes=84_000_000, rate_in=7.5
     )
-    policies = offloading(retention_policies={"retentionTimeInMinutes": 1_440, "retentionSizeInMB": 10_240})
+    policies = offloading() | retained(1_440, 10_240)
     return cluster(NamespaceSpec("pay/events", topics=(clicks,), policies=policies), version="4.0.5")
 
 
@@ -156,7 +153,7 @@ def _offloaded_and_gone(backlog: int) -> ClusterSpec:
             ("lastOffloadFailureTimeStamp", ago_ms(175)),
         ),
     )
-    policies = offloading(2_000_000_000, retention_policies={"retentionTimeInMinutes": 1_440, "retentionSizeInMB": -1})
+    policies = offloading(2_000_000_000) | retained(1_440)
     return cluster(NamespaceSpec("audit/trail", topics=(entries,), policies=policies))
 
 

@@ -4,18 +4,13 @@ from typing import Any
 
 from lab.faults.fault import Expected
 from lab.faults.field.clients import DAY_MIN, Members, ago_ms
-from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import cluster
+from lab.faults.field.reported import moves, reported
+from lab.faults.simulated._clusters import GIB, cluster, held
 from lab.simulator import ClusterSpec, ConsumerSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 HOUR_MIN = 60
 NOW_MS = ago_ms(0)
 TO_MANY = "of the made-up cluster's clients and traffic, most are those of the reported topic"
-
-
-def _moves(namespace: str) -> str:
-    """Pattern of a step that moves or splits a bundle of it."""
-    return rf"(^(Move|Split) |: (move|split) ).*{namespace}\b"
 
 
 def _topic(name: str, subscription: SubscriptionSpec, policies: dict[str, object], **topic: Any) -> ClusterSpec:
@@ -31,11 +26,10 @@ def _slow_beside_fast(look: int) -> ClusterSpec:
     fast = ConsumerSpec(12, permits=988, rate_out=900.0, ack_rate=900.0, acked_ms=NOW_MS, consumed_ms=NOW_MS)
     slow = ConsumerSpec(1000, permits=0, acked_ms=slow_ms, consumed_ms=slow_ms)
     billing = SubscriptionSpec.of("billing", fast, slow, backlog=1030, spans=2_400_000, ack_holes=410)
-    quota = {"limit": 10_737_418_240, "limitSize": 10_737_418_240, "limitTime": -1, "policy": "producer_exception"}
     return _topic(
         "shop/orders-in/in",
         billing,
-        {"backlog_quota_map": {"destination_storage": quota}},
+        held(10 * GIB, "producer_exception"),
         message_bytes=4_600,
         backlog_bytes=11_811_160_064,
         storage_bytes=11_900_000_000,
@@ -114,7 +108,7 @@ FAULTS = (
         " reads, and shut its producers out.",
         _left_by_an_application(),
         expected=(Expected("subscription-abandoned", "ai/default/by-dev-rootcoord-dml_", "nothing of it moved since"),),
-        never=(_moves("ai/default"), r"^Delete .*ai/default", r"(?i)clear .*backlog"),
+        never=(moves("ai/default"), r"^Delete .*ai/default", r"(?i)clear .*backlog"),
     ),
     reported(
         "held-up-by-an-old-key-shared-consumer",
@@ -127,7 +121,7 @@ FAULTS = (
         expected=(
             Expected("subscription-stalled", "shop/keys/orders subscription", r"Key_Shared.*5382f-0 at.*joined later"),
         ),
-        never=(_moves("shop/keys"), r"(?i)(clear|skip) ", r"(?i)add consumers"),
+        never=(moves("shop/keys"), r"(?i)(clear|skip) ", r"(?i)add consumers"),
     ),
     reported(
         "slow-consumer-fills-quota",
@@ -148,7 +142,7 @@ FAULTS = (
             "ack-holes": "the messages that are held leave holes",
         },
         never=(
-            _moves("shop/orders-in"),
+            moves("shop/orders-in"),
             r"(?i)(clear|skip) .*(backlog|messages)",
             r"^Set .*quota.*shop/orders-in",
             r"(?i)add consumers",
@@ -173,7 +167,7 @@ FAULTS = (
             "ack-holes": "what is held",
         },
         never=(
-            _moves("shop/clicks"),
+            moves("shop/clicks"),
             r"(?i)(raise|lift|switch off|disable) .*maxUnackedMessagesPerSubscription",
             r"(?i)add consumers",
             r"(?i)clear .*backlog",
@@ -188,7 +182,7 @@ FAULTS = (
         " letter topic. Name topic and subscription: retry topic, backoff, and no more moves of the bundle.",
         *(_poison() for _ in range(3)),
         expected=(Expected("subscription-stalled", "^persistent://shop/mailing/send subscription mail$"),),
-        never=(_moves("shop/mailing"), r"(?i)(clear|skip) ", r"(?i)add consumers", r"(?i)consumer is too slow"),
+        never=(moves("shop/mailing"), r"(?i)(clear|skip) ", r"(?i)add consumers", r"(?i)consumer is too slow"),
         minutes_apart=5,
     ),
     reported(
@@ -199,7 +193,7 @@ FAULTS = (
         "Silence is right: all messages were in the queues of those who came first, and work goes on.",
         _full_and_idle(4_000),
         _full_and_idle(1_000),
-        never=(_moves("shop/work"), r"(?i)(clear|skip) ", r"(?i)dispatcher"),
+        never=(moves("shop/work"), r"(?i)(clear|skip) ", r"(?i)dispatcher"),
         minutes_apart=5,
     ),
 )

@@ -3,7 +3,7 @@
 import time
 
 from lab.faults.fault import Expected
-from lab.faults.field.reported import reported
+from lab.faults.field.reported import moves, reported
 from lab.faults.simulated._clusters import IN_MEMORY, cluster
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
@@ -12,11 +12,6 @@ UNBOUNDED = {
     "backlog-growing": "its backlog does grow, without a quota",
     "backlog-quota-missing": "no quota bounds its backlog",
 }
-
-
-def _moves(namespace: str) -> str:
-    """Pattern of a step that moves or splits a bundle of it: a whole bundle for one topic, or nothing is cured."""
-    return rf"(^(Move|Split) |: (move|split) ).*{namespace}\b"
 
 
 def _loses(namespace: str) -> str:
@@ -163,7 +158,7 @@ FAULTS = (
             ),
         ),
         allowed=UNBOUNDED,
-        never=(_moves("shop/work"), _loses("shop/work"), r"(?i)no consumer asks for more"),
+        never=(moves("shop/work"), _loses("shop/work"), r"(?i)no consumer asks for more"),
     ),
     reported(
         "blocked-flag-without-unacked",
@@ -182,7 +177,7 @@ FAULTS = (
             ),
         ),
         allowed={"subscription-stalled": "nothing is delivered"},
-        never=(_moves("shop/tasks"), _loses("shop/tasks"), r"(?i)\b(do|does) not acknowledge|never acknowledge"),
+        never=(moves("shop/tasks"), _loses("shop/tasks"), r"(?i)\b(do|does) not acknowledge|never acknowledge"),
         minutes_apart=5,
     ),
     reported(
@@ -195,7 +190,7 @@ FAULTS = (
         _overdue(4_800),
         _overdue(5_400),
         expected=(Expected("subscription-stalled", "shop/timers/quiet.*sender", r"(?i)strict|timer|overdue|past due"),),
-        never=(_moves("shop/timers"), _loses("shop/timers"), r"(?i)consumer \S+ (hangs|is stuck)"),
+        never=(moves("shop/timers"), _loses("shop/timers"), r"(?i)consumer \S+ (hangs|is stuck)"),
     ),
     reported(
         "bucket-limit-too-small-to-merge",
@@ -213,7 +208,7 @@ FAULTS = (
             ),
         ),
         allowed={"delayed-bucket-failing": "the merges do fail"},
-        never=(_moves("shop/later"), _loses("shop/later"), r"(?i)in-memory tracker (instead|helps)"),
+        never=(moves("shop/later"), _loses("shop/later"), r"(?i)in-memory tracker (instead|helps)"),
         minutes_apart=60,
     ),
     reported(
@@ -224,7 +219,7 @@ FAULTS = (
         "Silence is right: nothing is due before the oldest is a day old.",
         _one_delay(480_000, 18_600),
         _one_delay(495_000, 19_200),
-        never=(_moves("shop/next"), _loses("shop/next"), r"(?i)\b(clear|skip) the backlog"),
+        never=(moves("shop/next"), _loses("shop/next"), r"(?i)\b(clear|skip) the backlog"),
     ),
     reported(
         "lost-ledger-pins-the-cursor",
@@ -244,7 +239,7 @@ FAULTS = (
         ),
         allowed={**UNBOUNDED, "stored-though-consumed": "what follows the lost ledger is consumed, and stays"},
         never=(
-            _moves("shop/video"),
+            moves("shop/video"),
             _loses("shop/video"),
             r"(?i)consumer \S+ (\w+ ){0,4}(does not acknowledge|hangs|is stuck)",
         ),

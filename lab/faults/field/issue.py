@@ -2,12 +2,10 @@
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import DAY_S, GIB, cluster
+from lab.faults.simulated._clusters import DAY_S, GIB, cluster, held, retained
 from lab.simulator import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
 TOPIC = "^persistent://shop/geo/orders$"
-HELD = {"limit": 10 * GIB, "limitSize": 10 * GIB, "limitTime": -1, "policy": "producer_request_hold"}
-QUOTA: dict[str, object] = {"backlog_quota_map": {"destination_storage": HELD}}
 NEAR, RISK = "backlog-near-quota", "producer-hold-restart-risk"
 APP = SubscriptionSpec("app", consumers=2, backlog=0, rate_out=0.0)
 NO_CURE = (r"subscription app with 0 entries", r"^.*: Delete subscription", r"Set .*quota")
@@ -42,7 +40,7 @@ def _full(*more: SubscriptionSpec, policies: dict[str, object] | None = None, **
         storage_bytes=12 * GIB,
         **topic,  # type: ignore[arg-type]  # its own fields
     )
-    return cluster(NamespaceSpec("shop/geo", topics=(orders,), policies={**QUOTA, **(policies or {})}))
+    return cluster(NamespaceSpec("shop/geo", topics=(orders,), policies={**held(10 * GIB), **(policies or {})}))
 
 
 def _held_by(holder: str) -> tuple[Expected, ...]:
@@ -102,10 +100,7 @@ FAULTS = (
                         rate_in=100.0,
                     ),
                 ),
-                policies={
-                    "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1},
-                    "offload_threshold": 10 * GIB,
-                },
+                policies={**retained(-1), "offload_threshold": 10 * GIB},
             )
         ),
         expected=(
@@ -134,7 +129,7 @@ FAULTS = (
                         stored_ago_s=3 * DAY_S,
                     ),
                 ),
-                policies={"retention_policies": {"retentionTimeInMinutes": 120, "retentionSizeInMB": -1}},
+                policies=retained(120),
             )
         ),
         expected=(Expected("stored-though-consumed", "shop/archive/scans"),),

@@ -3,8 +3,8 @@
 import time
 
 from lab.faults.fault import Expected
-from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import DAY_S, HOUR_S, cluster
+from lab.faults.field.reported import changes_settings, deletes, moves, reported
+from lab.faults.simulated._clusters import DAY_S, HOUR_S, cluster, retained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from lab.simulator.spec import Policies
 
@@ -19,26 +19,6 @@ ALONE = {"hot-bundle": ONE_STREAM, "broker-load-skew": ONE_STREAM}
 def _quota(kind: str, policy: str, size: int = -1, seconds: int = -1) -> Policies:
     """A namespace's quota of one kind."""
     return {"backlog_quota_map": {kind: {"limit": size, "limitSize": size, "limitTime": seconds, "policy": policy}}}
-
-
-def _kept(minutes: int, megabytes: int) -> Policies:
-    """A namespace's retention."""
-    return {"retention_policies": {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}}
-
-
-def _moves(namespace: str) -> str:
-    """Pattern of a step that moves or splits a bundle of it: all its clients reconnect, and nothing is cured."""
-    return rf"(^(Move|Split) |: (move|split) ).*{namespace}\b"
-
-
-def _settings(namespace: str) -> str:
-    """Pattern of a step that changes a setting of it."""
-    return rf"^Set .*{namespace}\b"
-
-
-def _deletes(namespace: str) -> str:
-    """Pattern of a step that deletes a subscription in it."""
-    return rf"(^Delete |: [Dd]elete ).*{namespace}\b"
 
 
 def _sleeping_age_quota() -> ClusterSpec:
@@ -95,7 +75,7 @@ def _retained(storage_bytes: int, backlog_bytes: int) -> ClusterSpec:
     )
     policies = {
         **_quota("destination_storage", "consumer_backlog_eviction", size=107_374_182_400),
-        **_kept(10_080, 512_000),
+        **retained(10_080, 512_000),
     }
     return cluster(NamespaceSpec("shop/web", topics=(topic,), policies=policies))
 
@@ -134,7 +114,7 @@ def _reader_under_ttl(backlog: int, sent: int, expired: int, expired_ms: int) ->
         storage_bytes=20_000_000_000,
         rate_in=200.0,
     )
-    policies = {**_kept(10_080, 102_400), "message_ttl_in_seconds": HOUR_S}
+    policies = {**retained(10_080, 102_400), "message_ttl_in_seconds": HOUR_S}
     return cluster(
         NamespaceSpec("shop/replay", topics=(topic,), policies=policies),
         configuration={"messageExpiryCheckIntervalInMinutes": "5"},
@@ -153,7 +133,7 @@ def _left_by_deduplication(storage_bytes: int) -> ClusterSpec:
         dedup_behind=storage_bytes // 1_000,
         told=(("deduplicationStatus", "Disabled"),),
     )
-    policies = {**_kept(0, 0), "deduplicationEnabled": False}
+    policies = {**retained(0, 0), "deduplicationEnabled": False}
     return cluster(NamespaceSpec("shop/exact", topics=(topic,), policies=policies), version="2.9.2")
 
 
@@ -162,7 +142,7 @@ def _young_ledgers() -> ClusterSpec:
     topic = TopicSpec(
         "exports", partitions=100, producers=1, subscriptions=(reader,), message_bytes=905, storage_bytes=19_000_000
     )
-    return cluster(NamespaceSpec("shop/exports", bundles=12, topics=(topic,), policies=_kept(1, 1)), version="2.8.1")
+    return cluster(NamespaceSpec("shop/exports", bundles=12, topics=(topic,), policies=retained(1, 1)), version="2.8.1")
 
 
 def _limited_elsewhere() -> ClusterSpec:
@@ -194,7 +174,7 @@ FAULTS = (
         _sleeping_age_quota(),
         expected=(Expected(RISK, "^persistent://shop/sensors/readings$", r"\blate\b"),),
         allowed={NEAR: "the backlog is older than its quota, by what is published"},
-        never=(_moves("shop/sensors"), r"(?i)(set|turn|switch)\b.{0,30}preciseTimeBasedBacklogQuotaCheck"),
+        never=(moves("shop/sensors"), r"(?i)(set|turn|switch)\b.{0,30}preciseTimeBasedBacklogQuotaCheck"),
     ),
     reported(
         "orphan-subscription-stops-production",
@@ -208,7 +188,7 @@ FAULTS = (
         _orphan(810_000, 8_712_345_678, producers=0),
         expected=(Expected(NEAR, "^persistent://vectors/log/dml$", "node-3"),),
         allowed={**REFUSED, "subscription-abandoned": "nobody has consumed node-3 for nine days"},
-        never=(_moves("vectors/log"), _settings("vectors/log"), r"held by (subscription )?node-7"),
+        never=(moves("vectors/log"), changes_settings("vectors/log"), r"held by (subscription )?node-7"),
         minutes_apart=30,
     ),
     reported(
@@ -220,7 +200,7 @@ FAULTS = (
         _retained(429_496_729_600, 21_474_836_480),
         _retained(429_600_000_000, 21_100_000_000),
         allowed=ALONE,
-        never=(_moves("shop/web"), _settings("shop/web"), r"(?i)evict\w* (fails|does not|is broken)"),
+        never=(moves("shop/web"), changes_settings("shop/web"), r"(?i)evict\w* (fails|does not|is broken)"),
     ),
     reported(
         "ttl-waits-half-as-long-again",
@@ -238,8 +218,8 @@ FAULTS = (
             "subscription-stalled": "what work-0 holds is not acknowledged",
         },
         never=(
-            _moves("shop/jobs"),
-            _settings("shop/jobs"),
+            moves("shop/jobs"),
+            changes_settings("shop/jobs"),
             r"(?i)(time to live|TTL)\W+(\w+\W+){0,4}(broken|dead|does not (act|work))",
         ),
     ),
@@ -254,7 +234,7 @@ FAULTS = (
         _reader_under_ttl(715_000, 1_560_000, 2_997_000, NOW_MS - 120_000),
         expected=(Expected("ttl-before-read", "shop/replay", "reader-8c41f0"),),
         never=(
-            _moves("shop/replay"),
+            moves("shop/replay"),
             r"^Set .*(retention|quota).*shop/replay",
             r"reader-8c41f0.*(catch(es|ing) up|recover)",
         ),
@@ -272,9 +252,9 @@ FAULTS = (
         expected=(Expected("stored-though-consumed", "shop/exact", "dedup"),),
         allowed=UNBOUNDED,
         never=(
-            _moves("shop/exact"),
+            moves("shop/exact"),
             r"^Set .*(retention|time to live).*shop/exact",
-            _deletes("shop/exact"),
+            deletes("shop/exact"),
             r"subscription app with 0 entries",
         ),
         minutes_apart=60,
@@ -286,6 +266,6 @@ FAULTS = (
         " their ledgers began. Each is in a ledger closed this moment, in place of one that is open.",
         "Silence is right: a ledger is deleted only after it was closed, which is after 240 minutes at the latest.",
         _young_ledgers(),
-        never=(_moves("shop/exports"), _settings("shop/exports")),
+        never=(moves("shop/exports"), changes_settings("shop/exports")),
     ),
 )

@@ -3,7 +3,7 @@
 import time
 
 from lab.faults.fault import Expected
-from lab.faults.field.reported import reported
+from lab.faults.field.reported import changes_settings, deletes, moves, reported
 from lab.faults.simulated._clusters import busy_topic, cluster, spread, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
@@ -11,21 +11,6 @@ NOW_MS = time.time_ns() // 1_000_000
 BROKERS = 12
 READERS = 9
 OWN_LIMIT: dict[str, object] = {"max_subscriptions_per_topic": 10}
-
-
-def _moves(namespace: str) -> str:
-    """Pattern of a step that moves or splits a bundle of it."""
-    return rf"(^(Move|Split) |: (move|split) ).*{namespace}\b"
-
-
-def _settings(namespace: str) -> str:
-    """Pattern of a step that changes a setting of it."""
-    return rf"^Set .*{namespace}\b"
-
-
-def _deletes(namespace: str) -> str:
-    """Pattern of a step that deletes a subscription in it."""
-    return rf"(^Delete |: [Dd]elete ).*{namespace}\b"
 
 
 def _app(rate: float) -> SubscriptionSpec:
@@ -168,8 +153,8 @@ FAULTS = (
         _one_of_forty(140_000),
         expected=(Expected("replication-stopped", "^shop/geo to pulsar-hel$", r"\bpositions\b"),),
         never=(
-            _moves("shop/geo"),
-            _settings("shop/geo"),
+            moves("shop/geo"),
+            changes_settings("shop/geo"),
             r"(?i)pulsar-hel (is|seems|may be) (down|away|unreachable|not reachable)",
         ),
         minutes_apart=15,
@@ -189,7 +174,7 @@ FAULTS = (
             "broker-load-skew": "its broker has far more of its CPU in use than the others",
             "hot-bundle": "of the made-up cluster's traffic, much is that of the reported topic",
         },
-        never=(_moves("shop/links"),),
+        never=(moves("shop/links"),),
     ),
     reported(
         "markers-fill-a-replicated-subscription",
@@ -203,7 +188,7 @@ FAULTS = (
         expected=(
             Expected("subscription-abandoned", "shop/twin/quiet.*sub1", r"(?i)marker|replicated|snapshots? of subscr"),
         ),
-        never=(_moves("shop/twin"), _settings("shop/twin"), r"(?i)(hidden|unknown|ghost) producer|evict"),
+        never=(moves("shop/twin"), changes_settings("shop/twin"), r"(?i)(hidden|unknown|ghost) producer|evict"),
     ),
     reported(
         "idle-replicator-is-disconnected",
@@ -215,8 +200,8 @@ FAULTS = (
         _idle_link(),
         _idle_link(),
         never=(
-            _moves("shop/pacific"),
-            _deletes("shop/pacific"),
+            moves("shop/pacific"),
+            deletes("shop/pacific"),
             r"(?i)\baus (is|seems|may be) (down|away|unreachable|not reachable)",
         ),
         minutes_apart=30,
@@ -230,7 +215,7 @@ FAULTS = (
         " keeps them out of `__change_events`. Raise or unset the limit for this namespace.",
         _full_of_readers(),
         expected=(Expected("limit-reached", "tenant/ns", r"__change_events|(?i:max_?subscriptions_?per_?topic)"),),
-        never=(_deletes("tenant/ns"), r"(?i)delete (the topic )?\S*__change_events"),
+        never=(deletes("tenant/ns"), r"(?i)delete (the topic )?\S*__change_events"),
     ),
     reported(
         "dispatch-limit-counts-entries",
@@ -238,6 +223,6 @@ FAULTS = (
         "A subscription gets 583 messages/s under a limit of 10, in batches of 58; brokers count entries.",
         "Silence is right: the limit counts entries, and ten batches of 58 a second are 580 messages.",
         _throttled_by_entries(),
-        never=(_moves("shop/slow"), _settings("shop/slow"), r"(?i)limit (is|was) (ignored|not kept|exceeded)"),
+        never=(moves("shop/slow"), changes_settings("shop/slow"), r"(?i)limit (is|was) (ignored|not kept|exceeded)"),
     ),
 )

@@ -44,3 +44,18 @@ def reported(
         report=Report(address, right, never, remedy, unseen),
         **label,
     )
+
+
+def moves(namespace: str) -> str:
+    """Pattern of a step that moves or splits a bundle of it: all its clients reconnect, and nothing is cured."""
+    return rf"(^(Move|Split) |: (move|split) ).*{namespace}\b"
+
+
+def changes_settings(namespace: str) -> str:
+    """Pattern of a step that changes a setting of it."""
+    return rf"^Set .*{namespace}\b"
+
+
+def deletes(namespace: str) -> str:
+    """Pattern of a step that deletes a subscription in it."""
+    return rf"(^Delete |: [Dd]elete ).*{namespace}\b"

@@ -3,8 +3,7 @@
 from typing import Any
 
 from lab.faults.real.acks import Arrange
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_of_namespace
+from lab.faults.real.ground import Ground, fault_of_namespace
 
 
 def _holes(holes: int, **sending: Any) -> Arrange:

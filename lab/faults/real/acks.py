@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from lab.faults.clients.work import Kind
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_of_namespace
+from lab.faults.real.ground import Ground, fault_of_namespace
 
 MOST_UNACKED = 50_000
 """``maxUnackedMessagesPerConsumer`` of Pulsar."""

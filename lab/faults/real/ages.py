@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.backlogs import Arrange, Level, until_own_quota
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.faults.real.operator import AGE, EVICTION, EXCEPTION, HOLD
 from lab.waiting import wait_until
 
@@ -79,18 +77,9 @@ def until_old(here: Ground, topic: str, seconds: int) -> None:
     wait_until(lambda: age_of(here, topic) >= seconds, f"the backlog of {topic} is {seconds} s old", WITHIN_S, 1.0)
 
 
-def _age(
-    name: str,
-    about: str,
-    arrange: Arrange,
-    *expected: Expected,
-    client: Language = "python",
-    batched: bool | None = None,
-    **label: Any,
-) -> RealFault:
+def _age(name: str, about: str, arrange: Arrange, *expected: Expected, **label: Any) -> RealFault:
     """A fault about a quota of age, on brokers that look precisely."""
-    settings = {"settings": PRECISE} | label
-    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **settings)
+    return fault_on_ground(name, about, arrange, expected=expected, **{"settings": PRECISE} | label)
 
 
 FAULTS = (

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lab.faults.clients.work import Kind, Language
+from lab.faults.clients.work import Kind
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, fault_on_ground
 
 INTERVAL_S = 60
 EACH_MINUTE = (("statsUpdateFrequencyInSecs", str(INTERVAL_S)),)
@@ -88,8 +87,6 @@ def consuming(
     about: str,
     arrange: Arrange,
     *checks: str,
-    client: Language = "python",
-    batched: bool | None = None,
     **label: Any,
 ) -> RealFault:
     """A fault about a subscription with consumers, looked at four times in four minutes."""
@@ -99,8 +96,6 @@ def consuming(
         f"{about} {LOWERED}",
         arrange,
         expected=expected,
-        client=client,
-        batched=batched,
         settings=EACH_MINUTE,
         observations=LOOKS,
         policy=MINUTES,

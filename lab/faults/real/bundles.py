@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from lab import placement
 from lab.cluster import Lab
 from lab.faults.fault import Expected, RealFault
-from lab.faults.real.ground import SHOWN_WITHIN_S, Ground, ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import SHOWN_WITHIN_S, Ground, fault_on_ground, ground
 from lab.faults.real.operator import operator_of, recently_shown, shown_topics
 from lab.waiting import wait_until
 

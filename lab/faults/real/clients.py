@@ -9,8 +9,7 @@ from lab.cluster import Lab
 from lab.errors import AdminCallError
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground, connected, ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, connected, fault_on_ground, ground
 from lab.faults.real.operator import metrics_of, operators_of
 from lab.waiting import wait_until
 

@@ -8,8 +8,7 @@ import httpx
 
 from lab.bookie import ADMIN_API, METRICS, url_of
 from lab.faults.fault import Change, Expected
-from lab.faults.real.ground import EVERY_S, Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import EVERY_S, Ground, fault_on_ground
 from lab.waiting import wait_until
 
 BOOKIES, KILLED = 3, 3

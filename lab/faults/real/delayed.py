@@ -7,8 +7,7 @@ from typing import Any
 from lab.bookie import ADMIN_API, set_read_only
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.waiting import wait_until
 
 INDEXED_WITHIN_S = 120.0

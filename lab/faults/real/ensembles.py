@@ -1,10 +1,10 @@
-"""Namespaces whose ledgers are to be spread over more bookies than a lab has, and such as its one bookie does for."""
+"""Settings that promise more than there is: bookies for a namespace's ledgers, and memory of brokers."""
 
 from collections.abc import Callable
 
+from lab.faults.fault import Expected, RealFault
 from lab.faults.real.backlogs import backlog
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_of_namespace
+from lab.faults.real.ground import Ground, fault_of_namespace
 
 
 def _spread_over(bookies: int) -> Callable[[Ground], None]:
@@ -33,5 +33,12 @@ FAULTS = (
         _spread_over(1),
         twin_of=("ensemble-of-three",),
         quick=True,
+    ),
+    RealFault(
+        name="direct-memory-promised-twice",
+        about="Brokers with 256 MiB of direct memory, of which 200 may go to entry caches and 128 to publishing.",
+        expected=(Expected("entry-cache-size", evidence="328 MiB of direct memory, of 256 MiB"),),
+        settings=(("managedLedgerCacheSizeMB", "200"),),
+        alone=True,
     ),
 )

@@ -1,6 +1,7 @@
 """Place of a fault: a namespace of its own with a client, all gone afterwards as the brokers see it."""
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,9 +12,52 @@ from lab.errors import AdminCallError, NotReachedError
 from lab.faults.clients.languages import clients
 from lab.faults.clients.python import quiet_client
 from lab.faults.clients.work import Clients, Crowd, Flowing, Language, Sending, Taking, Transacting, Work
-from lab.faults.real.clearing import clear
+from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.operator import Operator, metrics_of, operator_of, recently_shown
 from lab.waiting import wait_until
+
+GONE_WITHIN_S = 180.0
+
+CLEARING = threading.Semaphore(6)
+"""Namespaces that are deleted at one time: each of their topics is work for the brokers' metadata store."""
+
+
+def clear(lab: Lab, namespace: str) -> None:
+    """Removes a namespace, and waits until no broker shows anything of it any more.
+
+    Raises:
+        NotReachedError: Some still do.
+    """
+    admin = operator_of(lab)
+
+    def gone() -> bool:
+        try:
+            if admin.exists(namespace):
+                admin.delete_namespace(namespace)
+        except AdminCallError:
+            # The brokers refuse for a moment where topics are still being closed; and for ever where the last
+            # compaction of one of Pulsar's own topics failed, which is forgotten only with an unload.
+            with contextlib.suppress(AdminCallError):
+                admin.unload_namespace(namespace)
+        return not admin.exists(namespace)
+
+    with CLEARING:
+        wait_until(gone, f"{namespace} is deleted", GONE_WITHIN_S, EVERY_S)
+    prefix = f"persistent://{namespace}/"
+
+    def unseen() -> bool:
+        # A client that a quota cut off may have had its topic made anew while the namespace went.
+        # Topics of Pulsar's own do not count: a broker's reader may leave a deleted one in the statistics for good.
+        left = [
+            topic for topic in recently_shown(lab) if topic.startswith(prefix) and not topic.startswith(f"{prefix}__")
+        ]
+        for topic in left:
+            with contextlib.suppress(AdminCallError):
+                admin.delete_topic(topic)
+        return not left
+
+    wait_until(unseen, f"no broker shows topics of {namespace}", GONE_WITHIN_S, EVERY_S)
+
 
 SHOWN_WITHIN_S = 90.0
 EVERY_S = 0.5
@@ -201,3 +245,49 @@ def _figures(topic: dict[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in topic.items() if isinstance(value, int | float | str) and value}
     subscriptions = topic.get("subscriptions", {})
     return plain | {name: _figures(each) for name, each in subscriptions.items()}
+
+
+def fault_on_ground(
+    name: str,
+    about: str,
+    arrange: Callable[[Ground], Change | None],
+    *,
+    client: Language | None = "python",
+    batched: bool | None = None,
+    bundles: int = 4,
+    **label: Any,
+) -> RealFault:
+    """A fault in a namespace of its own.
+
+    Args:
+        name: The fault's.
+        about: As of `RealFault`.
+        arrange: Makes the trouble and waits until brokers show it; may return what happens before each look.
+        client: Of its messages; None: there are none.
+        batched: As of `RealFault`.
+        bundles: Of its namespace.
+        **label: All else that a `RealFault` has.
+    """
+
+    @contextlib.contextmanager
+    def making(lab: Lab) -> Iterator[Change | None]:
+        with ground(lab, name, bundles, language=client or "python", batched=batched) as here:
+            yield arrange(here)
+
+    return RealFault(name=name, about=about, made=making, client=client, batched=batched, **label)
+
+
+def fault_of_namespace(
+    name: str, about: str, arrange: Callable[[Ground], Change | None], *checks: str, **label: Any
+) -> RealFault:
+    """A fault of which everything is found of its own namespace.
+
+    Args:
+        name: The fault's.
+        about: As of `RealFault`.
+        arrange: As of `fault_on_ground`.
+        *checks: Ids of the checks that find it; none: it is healthy.
+        **label: All else that `fault_on_ground` takes.
+    """
+    expected = tuple(Expected(check, rf"public/{name}\b") for check in checks)
+    return fault_on_ground(name, about, arrange, expected=expected, **label)

@@ -6,8 +6,7 @@ from typing import Any
 
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.faults.real.operator import HOLD, SIZE, recently_shown
 from lab.waiting import wait_until
 

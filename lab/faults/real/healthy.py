@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from lab.faults.fault import RealFault
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE
 
 TOPICS = 6

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.cluster import Lab
-from lab.faults.fault import Expected, Making, RealFault
+from lab.faults.fault import Expected, RealFault
 from lab.faults.real.ground import ground
 from lab.faults.real.healthy import published_to
 from lab.faults.real.operator import Operator
@@ -140,22 +140,17 @@ def _at_debug_for_a_moment(lab: Lab) -> Iterator[None]:
         yield
 
 
-def _made_at_debug(lab: Lab) -> Making:
-    return _at_debug(lab)
-
-
-def _made_at_debug_for_a_moment(lab: Lab) -> Making:
-    return _at_debug_for_a_moment(lab)
-
-
 def _slow_log(name: str, about: str, level: LogLevel, **label: Any) -> RealFault:
     """The busiest broker logs at this level into a slow log, while twelve topics are published to."""
-
-    def made(lab: Lab) -> Making:
-        return _into_a_slow_log(lab, name, level)
-
     return RealFault(
-        name=name, about=about, made=made, settings=SETTINGS, own_lab=True, client="python", batched=False, **label
+        name=name,
+        about=about,
+        made=lambda lab: _into_a_slow_log(lab, name, level),
+        settings=SETTINGS,
+        own_lab=True,
+        client="python",
+        batched=False,
+        **label,
     )
 
 
@@ -163,7 +158,7 @@ FAULTS = (
     RealFault(
         name="broker-at-debug",
         about="One broker of three logs at DEBUG, as for a search that is over; twelve topics are published to.",
-        made=_made_at_debug,
+        made=_at_debug,
         own_lab=True,
         client="python",
         batched=False,
@@ -172,7 +167,7 @@ FAULTS = (
     RealFault(
         name="broker-at-debug-for-a-moment",
         about="Healthy: one broker of three logged at DEBUG for some seconds, before twelve topics were published to.",
-        made=_made_at_debug_for_a_moment,
+        made=_at_debug_for_a_moment,
         own_lab=True,
         client="python",
         batched=False,

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from lab import placement
 from lab.cluster import Lab
+from lab.coordinators import move
 from lab.faults.fault import Change
 from lab.faults.real.ground import Ground
 from lab.faults.real.growth import Arrange, trend
 from lab.faults.real.operator import recently_shown
-from lab.moving import move
 from lab.waiting import wait_until
 
 MOVED_WITHIN_S = 90.0

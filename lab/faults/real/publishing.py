@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lab.cluster import Lab
-from lab.faults.fault import Expected, Making, RealFault
+from lab.faults.fault import Expected, RealFault
 from lab.faults.real.ground import ground
 from lab.faults.real.healthy import published_to
 
@@ -79,10 +79,7 @@ def _fault(
             time.sleep(periods * PERIOD_S)  # rates are told of a whole period that is over
             yield
 
-    def made(lab: Lab) -> Making:
-        return making(lab)
-
-    return RealFault(name=name, about=about, made=made, own_lab=True, client="python", batched=False, **label)
+    return RealFault(name=name, about=about, made=making, own_lab=True, client="python", batched=False, **label)
 
 
 FAULTS = (

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from lab.faults.clients.work import Language
 from lab.faults.fault import Expected, RealFault
 from lab.faults.real.backlogs import (
     Arrange,
@@ -15,7 +14,7 @@ from lab.faults.real.backlogs import (
     own_quota,
     partitions,
 )
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.ground import fault_on_ground
 from lab.faults.real.operator import EVICTION, EXCEPTION, HOLD
 
 PARTITIONS = 8
@@ -25,17 +24,9 @@ RISK = Expected("producer-hold-restart-risk")
 UNCHECKED = (("backlogQuotaCheckEnabled", "false"),)
 
 
-def _size(
-    name: str,
-    about: str,
-    arrange: Arrange,
-    *expected: Expected,
-    client: Language = "python",
-    batched: bool | None = None,
-    **label: Any,
-) -> RealFault:
+def _size(name: str, about: str, arrange: Arrange, *expected: Expected, **label: Any) -> RealFault:
     """A fault about a quota in size."""
-    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
+    return fault_on_ground(name, about, arrange, expected=expected, **label)
 
 
 HOLDING = (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lab.cluster import Lab
-from lab.faults.fault import Change, Expected, Making, RealFault
+from lab.faults.fault import Change, Expected, RealFault
 from lab.faults.real.ground import COMMON_SETTINGS, Ground, ground
 from lab.faults.real.growth import LOOKS, apart
 from lab.faults.real.healthy import well_kept
@@ -101,11 +101,8 @@ def _fault(name: str, about: str, linked: Linked, **label: Any) -> RealFault:
             finally:
                 here.admin.set_policy(here.namespace, "replication", [lab.cluster])
 
-    def made(lab: Lab) -> Making:
-        return making(lab)
-
     return RealFault(
-        name=name, about=about, made=made, own_lab=True, client="python", observations=LOOKS, policy=A_MINUTE, **label
+        name=name, about=about, made=making, own_lab=True, client="python", observations=LOOKS, policy=A_MINUTE, **label
     )
 
 

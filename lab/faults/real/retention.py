@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from lab.faults.real.backlogs import backlog, until_own_quota
-from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_of_namespace
+from lab.faults.real.ground import Ground, fault_of_namespace
 from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE, QuotaKind
 
 MEBIBYTE = 1024 * 1024

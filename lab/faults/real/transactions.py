@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.faults.real.growth import apart
-from lab.faults.real.on_ground import fault_on_ground
 from lab.faults.real.operator import metrics_of
 from lab.waiting import wait_until
 

@@ -37,6 +37,17 @@ def spread(bundles: int, brokers: int) -> tuple[int, ...]:
     return tuple(number % brokers for number in range(bundles))
 
 
+def held(limit: int, policy: str = "producer_request_hold") -> dict[str, object]:
+    """Policies of a namespace with a quota in size, in bytes."""
+    quota = {"limit": limit, "limitSize": limit, "limitTime": -1, "policy": policy}
+    return {"backlog_quota_map": {"destination_storage": quota}}
+
+
+def retained(minutes: int, megabytes: int = -1) -> dict[str, object]:
+    """Policies of a namespace with a retention; -1: for ever, of any size."""
+    return {"retention_policies": {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}}
+
+
 def busy_topic(name: str, partitions: int, *, rate: float = 20.0) -> TopicSpec:
     """A topic that is consumed as fast as it is produced to, with a handful of messages on their way."""
     reader = SubscriptionSpec("billing", consumers=2, backlog=25, unacked=20, rate_out=rate)

@@ -3,36 +3,28 @@
 import time
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import DAY_S, GIB, HOUR_S, cluster, strained
+from lab.faults.simulated._clusters import DAY_S, GIB, HOUR_S, cluster, held, retained, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
-
-
-def _held_at(gibibytes: int) -> dict[str, object]:
-    size = gibibytes * GIB
-    quota = {"limit": size, "limitSize": size, "limitTime": -1, "policy": "producer_request_hold"}
-    return {"backlog_quota_map": {"destination_storage": quota}}
 
 
 def _stuck(backlog_bytes: int = 2 * GIB) -> NamespaceSpec:
     reader = SubscriptionSpec("archive", kind="Failover", consumers=2, backlog=0, rate_out=0.0)
     topic = TopicSpec("events", subscriptions=(reader,), backlog_bytes=backlog_bytes, storage_bytes=2 * GIB)
-    return NamespaceSpec("shop/audit", topics=(topic,), policies=_held_at(1))
+    return NamespaceSpec("shop/audit", topics=(topic,), policies=held(GIB))
 
 
 def _growing(messages: int) -> ClusterSpec:
     """A reader that acknowledges half of what comes in."""
     reader = SubscriptionSpec("reports", consumers=3, backlog=messages, unacked=900, rate_out=1_000.0)
     topic = TopicSpec("clicks", producers=4, subscriptions=(reader,), message_bytes=200, rate_in=2_000.0)
-    return cluster(NamespaceSpec("shop/web", topics=(topic,), policies=_held_at(4)))
+    return cluster(NamespaceSpec("shop/web", topics=(topic,), policies=held(4 * GIB)))
 
 
 def _history(days: int) -> NamespaceSpec:
     """Twenty partitions of 100 GiB each, all of it consumed, under a retention of so many days."""
     reader = SubscriptionSpec("reports", consumers=2, backlog=25, rate_out=100.0)
     topic = TopicSpec("sales", 20, producers=2, subscriptions=(reader,), storage_bytes=100 * GIB, rate_in=100.0)
-    kept = {"retentionTimeInMinutes": days * DAY_S // 60, "retentionSizeInMB": -1}
-    policies: dict[str, object] = {"retention_policies": kept}
-    return NamespaceSpec("shop/history", topics=(topic,), policies=policies)
+    return NamespaceSpec("shop/history", topics=(topic,), policies=retained(days * DAY_S // 60))
 
 
 def _new(backlog: int) -> ClusterSpec:
@@ -49,8 +41,7 @@ def _new(backlog: int) -> ClusterSpec:
         stored_ago_s=DAY_S,
         rate_in=5.0,
     )
-    kept: dict[str, object] = {"retention_policies": {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": -1}}
-    return cluster(NamespaceSpec("shop/pay", topics=(topic,), policies=_held_at(4) | kept))
+    return cluster(NamespaceSpec("shop/pay", topics=(topic,), policies=held(4 * GIB) | retained(10_080)))
 
 
 FAULTS = (

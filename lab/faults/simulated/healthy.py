@@ -1,7 +1,7 @@
 """Clusters that are well, in which nothing may be found."""
 
 from lab.faults.fault import SimulatedFault
-from lab.faults.simulated._clusters import EIGHT_GIB, busy_topic, spread, strained
+from lab.faults.simulated._clusters import EIGHT_GIB, busy_topic, retained, spread, strained
 from lab.simulator import ClusterSpec, LatencySpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 BROKERS = 100
@@ -20,7 +20,7 @@ def _large() -> ClusterSpec:
             bundles=BROKERS,
             topics=(busy_topic("jobs", 800), archive, TopicSpec("spare", partitions=200)),
             owners=spread(BROKERS, BROKERS),
-            policies={"retention_policies": {"retentionTimeInMinutes": 1440, "retentionSizeInMB": 10_240}},
+            policies=retained(1440, 10_240),
         )
         for number in range(TENANTS)
     )

@@ -2,7 +2,7 @@
 
 from lab.faults.fault import SimulatedFault
 from lab.faults.field.clients import ago_ms, compacted, compaction, offloading, reader
-from lab.faults.simulated._clusters import DAY_S, GIB, cluster
+from lab.faults.simulated._clusters import DAY_S, GIB, cluster, held, retained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 CHANGES = "__change_events"
@@ -17,7 +17,7 @@ def _app(rate: float) -> SubscriptionSpec:
 def _kept(days: int) -> dict[str, object]:
     """Retention of a namespace; 0: none, under 0: for ever."""
     minutes = days * DAY_S // 60 if days > 0 else days
-    return {"retention_policies": {"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1 if days else 0}}
+    return retained(minutes, -1 if days else 0)
 
 
 def _compacted_before_its_quota() -> ClusterSpec:
@@ -30,11 +30,7 @@ def _compacted_before_its_quota() -> ClusterSpec:
         rate_in=50.0,
         told=(compacted(succeeded_min=300),),
     )
-    quota = {"limit": 10 * GIB, "limitSize": 10 * GIB, "limitTime": -1, "policy": "producer_request_hold"}
-    policies: dict[str, object] = {
-        "backlog_quota_map": {"destination_storage": quota},
-        "compaction_threshold": GIB,
-    }
+    policies = {**held(10 * GIB), "compaction_threshold": GIB}
     return cluster(NamespaceSpec("shop/geo", topics=(orders,), policies=policies))
 
 

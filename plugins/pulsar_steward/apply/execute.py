@@ -1,7 +1,8 @@
 """Carries out one approved batch, step by step in order: gate, lease, guards, intent, call, proof, outcome.
 
-Before the first call, the guards check every step that does not depend on another one; one objection stops the whole
-batch. After that, the first step that is not `done` stops the rest.
+Before the first call, the guards check every step; one objection stops the whole batch. Of a step that waits for
+another one, only the guards are asked that can judge it already. After that, the first step that is not `done` stops
+the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.perform import perform
-from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.apply.precheck import Looked, look_ahead, look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
@@ -30,10 +31,13 @@ from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.apply.context import ApplyContext
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
     from pulsar_steward.changes.kind import Before
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.ledger.rows import Intent
     from pulsar_steward.model.step import Step
 
@@ -184,17 +188,24 @@ class _BatchRun:
             if missing:
                 reason = f"it needs {', '.join(missing)} first, which was not approved"
                 results[step.step_id] = Result(outcome=Outcome.REFUSED, reason=reason)
-            elif not step.after and isinstance(objection := self._look_before(step, shared=True), Result):
+            elif isinstance(objection := self._first_look(step), Result):
                 results[step.step_id] = objection
         for step in self._permit.steps if results else ():
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
+    def _first_look(self, step: Step) -> Before | Result | None:
+        if step.after:
+            return self._look(step, lambda facts: look_ahead(step, facts, self._context.policy), shared=True)
+        return self._look_before(step, shared=True)
+
     def _look_before(self, step: Step, *, shared: bool = False) -> Before | Result:
-        context = self._context
+        reader, policy = self._context.reader, self._context.policy
+        return self._look(step, lambda facts: look_before(reader, step, facts, policy), shared=shared)
+
+    def _look(self, step: Step, look: Callable[[ClusterFacts], Looked], *, shared: bool) -> Looked | Result:
         number = 1 + [each.step_id for each in self._permit.steps].index(step.step_id)
         try:
-            facts = self._cluster.before(step, context.clock(), number, shared=shared)
-            return look_before(context.reader, step, facts, context.policy)
+            return look(self._cluster.before(step, self._context.clock(), number, shared=shared))
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever outside values do, nothing was called, and that is said

@@ -19,11 +19,11 @@ from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
 from pulsar_steward.model.people import Person, same_person
-from pulsar_steward.model.plan import Plan, approval_digest, changes_digest, goal_digest, parts_of
+from pulsar_steward.model.plan import Plan, approval_digest, no_digests, parts_of
 from pulsar_steward.model.step import Step
 from pulsar_steward.policy.files import own_policy
 from pulsar_steward.policy.looser import loosened
-from pulsar_steward.policy.never_asked import namespace_never_asked_about
+from pulsar_steward.policy.never_asked import never_asked_about
 from pulsar_steward.policy.recorded import RecordedPolicy
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _parts(ledger: LedgerReader, plan: Plan, batch: Batch) -> tuple[ApprovedPart
     return tuple(
         ApprovedPart(
             step_ids=tuple(step.step_id for step in part.steps),
-            contents=frozenset(of(each, part) for each in plans for of in (changes_digest, goal_digest)),
+            contents=frozenset(digest for each in plans for digest in no_digests(each, part)),
         )
         for part in parts_of(batch)
     )
@@ -189,9 +189,8 @@ def _left_out(
 
 
 def _never_asked(part: Batch, policy: Policy) -> str | None:
-    namespace = namespace_never_asked_about(part, policy)
-    words = f"the policy in force says never to ask about {part.kind} of {namespace} (approval.never_ask)"
-    return None if namespace is None else words
+    what = never_asked_about(part, policy)
+    return f"the policy in force says never to ask about {what} (approval.never_ask)" if what else None
 
 
 def require_policies(

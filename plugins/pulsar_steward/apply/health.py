@@ -136,7 +136,7 @@ def vitals_of(
 
 def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: int) -> list[str]:
     topics = reader.topics(owner, bundle.namespace, bundle.bundle)
-    clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
+    clients = {name: topic.clients for name, topic in topics.items()}
     # Brokers connect to Pulsar's own topics as they like: their readers of `__change_events` prove nothing.
     with_clients = (name for name, count in clients.items() if count and not is_own_topic(name))
     return sorted(filter(paths.can_hold, with_clients), key=lambda name: (-clients[name], name))[:watched]

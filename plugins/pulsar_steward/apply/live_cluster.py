@@ -141,6 +141,11 @@ class LiveCluster(WholeLook, ClusterFacts):
         return self._now
 
     @property
+    def planned_at(self) -> datetime:
+        """Time of the plan's snapshot."""
+        return self._plan.taken_at
+
+    @property
     @once
     def seen_at(self) -> datetime:
         """Time of the plan's snapshot, or of the latest snapshot that proposed the same."""

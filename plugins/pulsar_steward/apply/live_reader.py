@@ -294,17 +294,16 @@ class LiveReader(Closing):
     def clients(self, broker: str, namespace: str, bundle: str) -> int:
         """Producers and consumers connected through a bundle, from its owner's statistics (up to 1 min old).
 
-        Right after a split, the statistics have only the whole bundle: each half then has all of its clients. Right
-        after a move, the new owner's statistics do not have the bundle yet: the former owner's number is used.
+        Right after a split, the statistics have only the whole bundle: the clients of the part's topics are counted
+        there. Right after a move, the new owner's statistics do not have the bundle yet: the former owner's number is
+        used.
         """
         name = f"{namespace}/{bundle}"
         known = self._kept.keep("clients", broker, lambda: clients_by_bundle(self.statistics(broker), broker))
-        wanted = BundleRange.parse(bundle)
-        names = ((each.rpartition("/"), count) for each, count in known.items())
-        same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
-        counts = [known[name]] if name in known else [count for other, count in same if other.overlaps(wanted)]
-        if counts:
-            self._last_clients[name] = sum(counts)
+        if name in known:
+            self._last_clients[name] = known[name]
+        elif topics := self.topics(broker, namespace, bundle):
+            self._last_clients[name] = sum(topic.clients for topic in topics.values())
         return self._last_clients.get(name, 0)
 
     def called(self) -> None:
@@ -416,9 +415,13 @@ class LiveReader(Closing):
             raise BrokenAnswer("GET", "/metrics", broker, words)
         return frozenset(names), count
 
-    def bookies(self) -> int:
-        """Number of bookies that belong to the cluster, including those that are down."""
-        return len(self._reader.bookies())
+    def bookies(self) -> frozenset[str]:
+        """Ids of the bookies that belong to the cluster, including those that are down."""
+        return frozenset(self._reader.bookies())
+
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any."""
+        return self._reader.bookies_of(namespace)
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, read without a token."""
@@ -439,6 +442,10 @@ class LiveReader(Closing):
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Clusters besides this one that serve a namespace, sorted."""
         return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))
+
+    def remotes_of(self, namespace: str) -> frozenset[str] | None:
+        """Clusters that a namespace's policies replicate to, this one included; None: they do not tell."""
+        return self._reader.remotes_of(namespace)
 
     def details(self, broker: str, topic: str) -> TopicDetail:
         """A topic's own statistics, read from a broker that owns it: a read from another broker would load it there."""

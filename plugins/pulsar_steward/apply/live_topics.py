@@ -16,6 +16,7 @@ from pulsar_steward.facts.risks import (
     COUNTED_TYPES,
     NON_PERSISTENT,
     MoveRisks,
+    Replicated,
     SubscriptionFigures,
     TopicFigures,
     move_risks_of,
@@ -92,7 +93,9 @@ def move_risks(
         if rest := largest[MAX_TOPICS_ASKED:]:
             unknown = (f"which quotas {len(rest):,} of its topics have of their own, as {owner} tells none in metrics",)
     figures = [_figures(name, topic, more.get(name, {})) for name, topic in sorted(topics.items())]
-    around = surroundings_of(reader.settings_of(change.namespace), reader.configuration(owner))
+    replicated = any(topic.replication for topic in topics.values())
+    remotes = reader.remotes_of(change.namespace) if replicated else ()
+    around = surroundings_of(reader.settings_of(change.namespace), reader.configuration(owner), remotes)
     risks = move_risks_of(figures, around, policy)
     return msgspec.structs.replace(risks, unknown=unknown)
 
@@ -216,6 +219,7 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
         most_partitions=reader.most_partitions(),
         most_topics=most,
         topics=len(reader.topic_names(namespace)) if most else 0,
+        created=reader.stored_topic(f"{change.topic}-partition-0").created,
     )
 
 
@@ -261,6 +265,9 @@ def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> Topi
         backlog_bytes=topic.backlog_size or 0,
         rate_in=topic.msg_rate_in,
         subscriptions=tuple(_acknowledgements(each, figures) for each, figures in topic.subscriptions.items()),
+        replicated=tuple(
+            Replicated(cluster=name, entries=each.replication_backlog) for name, each in topic.replication.items()
+        ),
     )
     return msgspec.structs.replace(usual, **more)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.apply.live_reader import LiveReader
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
+
+
+Looked = TypeVar("Looked")
 
 
 def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> Before | Result:
@@ -41,13 +44,36 @@ def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Pol
     Raises:
         LedgerError: If the ledger cannot be read.
     """
-    try:
-        objection = objection_to(step, facts, policy)
-        if objection is not None:
-            return Result(outcome=Outcome(objection[0].value), reason=objection[1])
+
+    def looked() -> Before | Result:
+        if veto := _veto(step, facts, policy):
+            return veto
         kind = kind_of(step.change)
         before: Before = kind.record(reader)
         _require_callable(kind, before)
+        return before
+
+    return _or_reason(looked)
+
+
+def look_ahead(step: Step, facts: ClusterFacts, policy: Policy) -> Result | None:
+    """The result of a step that waits for others, if it is known already that it must not be done.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    return _or_reason(lambda: _veto(step, facts, policy, ahead=True))
+
+
+def _veto(step: Step, facts: ClusterFacts, policy: Policy, *, ahead: bool = False) -> Result | None:
+    objection = objection_to(step, facts, policy, ahead=ahead)
+    return Result(outcome=Outcome(objection[0].value), reason=objection[1]) if objection else None
+
+
+def _or_reason(look: Callable[[], Looked]) -> Looked | Result:
+    """What a look gives, or the result of a step that could not be looked at."""
+    try:
+        return look()
     except Drifted as drift:
         return Result(outcome=Outcome.DRIFTED, reason=str(drift))
     except Refused as refusal:
@@ -56,7 +82,6 @@ def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Pol
         return Result(outcome=Outcome.REFUSED, reason=f"it cannot be called: {error}")
     except (AdminError, ConfigurationError) as error:
         return Result(outcome=Outcome.REFUSED, reason=f"the cluster could not be looked at first: {error}")
-    return before
 
 
 def _require_callable(kind: ChangeKind[Any, Any], before: Before) -> None:
@@ -90,18 +115,19 @@ def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
 
 def _lines(context: ReadContext, step: Step, facts: ClusterFacts) -> Iterator[str]:
     kind = kind_of(step.change)
-    completion = None
     if step.after:
-        yield f"after {', '.join(step.after)}: its guards can look only then"
+        before: Before | Result | None = look_ahead(step, facts, context.policy)
     else:
         before = look_before(context.reader, step, facts, context.policy)
-        if isinstance(before, Result):
-            yield f"would be {before.outcome}: {before.reason}"
-            return
-        completion = kind.completion(before)
+    if isinstance(before, Result):
+        yield f"would be {before.outcome}: {before.reason}"
+        return
+    if before is None:
+        yield f"after {', '.join(step.after)}: guards of its own bundle can look only then"
+    else:
         values = msgspec.to_builtins(before)
         yield f"before: {', '.join(f'{name}={value}' for name, value in values.items())}"
     yield str(kind.call())
-    if completion is not None:
+    if before is not None and (completion := kind.completion(before)) is not None:
         yield str(completion)
     yield f"undo: {step.undo_note}"

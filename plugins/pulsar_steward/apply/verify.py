@@ -10,6 +10,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -78,12 +79,19 @@ def _faults(reader: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -
 
 def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
     done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
-    if any(step_id in later.after and later.step_id in done for later in batch.steps):
+    change = batch.step(step_id).change
+    later = [each.change for each in batch.steps if step_id in each.after and each.step_id in done]
+    moved_on = {each.bundle for each in later if isinstance(each, SplitBundle | UnloadBundle)}
+    rest = [half for half in change.halves if half not in moved_on] if isinstance(change, SplitBundle) else []
+    if later and not rest:
         return "later steps moved on from it", True
     try:
-        observation = kind_of(batch.step(step_id).change).observe(reader)
+        observation = kind_of(change).observe(reader)
     except AdminError as error:
         return f"cannot be read: {error}", False
+    if later and isinstance(change, SplitBundle):
+        there = all(observation.values["owners"].get(half) == change.owner for half in rest)
+        return f"later steps moved on from a half; {observation.words}", there
     return observation.words, observation.there
 
 

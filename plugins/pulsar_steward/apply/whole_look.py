@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 T = TypeVar("T")
+
+
+def _host(bookie: str) -> str:
+    """Host of a bookie by its id, ``host:port`` by default."""
+    return bookie.rpartition(":")[0].strip("[]").lower()
 
 
 MAX_NAMESPACES_ASKED = 2_000
@@ -141,11 +147,22 @@ class WholeLook:
         """Bookies in the policy whose own metrics report that they take no writes."""
         return tuple(url for url, told in self._bookie_states().items() if min(told, default=1) <= 0)
 
-    def bookies(self) -> Bookies:
-        """Bookies that brokers list, and what those in the policy report."""
-        writable = sum(min(told, default=0) > 0 for told in self._bookie_states().values())
+    def bookies(self, namespace: str) -> Bookies:
+        """Bookies that brokers list for a namespace's ledgers, and what those in the policy report.
+
+        Of several bookies on one host, a metrics URL does not tell which one it is: it counts for a group only if all
+        of its host are in it.
+        """
         listed = self.of_whole("listed bookies", self.reader.bookies)
-        return Bookies(listed=listed, writable=writable, read_only=len(self.read_only_bookies()))
+        groups, members = self.of_whole(("bookies", namespace), lambda: self.reader.bookies_of(namespace)) or ((), None)
+        there = listed if members is None else listed & members
+        states = self._bookie_states()
+        if members is not None:
+            hosts = {_host(each) for each in there} - {_host(each) for each in listed - there}
+            states = {url: told for url, told in states.items() if urlsplit(url).hostname in hosts}
+        takes = [min(told, default=0) > 0 for told in states.values()]
+        read_only = sum(min(told, default=1) <= 0 for told in states.values())
+        return Bookies(groups=groups, listed=len(there), writable=sum(takes), read_only=read_only)
 
     def _bookie_states(self) -> dict[str, list[float]]:
         """States (1: takes writes) of the bookies in the policy, by URL."""

@@ -13,6 +13,7 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.topics import partitioned_topic
+from pulsar_steward.model.trouble import Harm, HarmOf
 from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
@@ -284,6 +285,10 @@ class CheckWords:
         advice: Steps to take, one per line.
         source: Source of this knowledge.
         remedied_by: The planner that can propose a remedy; None if there is none.
+        harm: The harm that its findings do, or a function from a finding to it.
+        explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
+        headlines: What a trouble of this harm is called, where that is not the title.
+        beware: What not to do meanwhile, in a sentence.
     """
 
     check_id: str
@@ -292,6 +297,10 @@ class CheckWords:
     source: str
     order: int = 0
     remedied_by: str | None = None
+    harm: HarmOf = Harm.SETTING
+    explained_by: tuple[str, ...] = ()
+    headlines: Mapping[Harm, str] = field(default_factory=dict)
+    beware: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -237,6 +237,16 @@ class EarlierRows:
         return self.taken_at - timedelta(minutes=minutes)
 
 
+def rests(row: Row, rate: str) -> bool:
+    """True if a rate is known to be 0; False if it is unknown, as of a broker that reports NaN."""
+    return row[rate] is not None and row[rate] <= 0
+
+
+def may_expire(row: Row) -> bool:
+    """True if messages expire, or their rate is unknown: then a smaller backlog is no sign of consumption."""
+    return not rests(row, "expired_rate")
+
+
 def each_since(rows: Sequence[Row]) -> str:
     """Phrase for the earlier snapshots that show the same, from rows of `EarlierRows.in_a_row`."""
     since = time_in_words(rows[-1]["taken_at"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.pulsar.logins import basic_in, oauth2_in, token_in
 from pulsar_steward.pulsar.settings import TOKEN_VARIABLE
@@ -34,29 +35,23 @@ class ClusterAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Holds a superuser's token.  [default: the variable STEWARD_ADMIN_TOKEN]"),
+        option("FILE", "Holds a superuser's token.  [default: the variable STEWARD_ADMIN_TOKEN]"),
     ] = None
-    ca_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust for https.")] = None
+    ca_file: Annotated[Path | None, option("FILE", "Certificates to trust for https.")] = None
     allow_unencrypted_token: Annotated[
         bool, typer.Option("--allow-unencrypted-token", help="Lets the token go over http:// to another machine.")
     ] = False
-    client_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A certificate that says who is asking (mutual TLS).")
-    ] = None
-    client_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --client-cert.")] = None
+    client_cert: Annotated[Path | None, option("FILE", "A certificate that says who is asking (mutual TLS).")] = None
+    client_key: Annotated[Path | None, option("FILE", "The key of --client-cert.")] = None
     oauth2_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JSON of client_id, client_secret, issuer_url, audience, scope.")
+        Path | None, option("FILE", "JSON of client_id, client_secret, issuer_url, audience, scope.")
     ] = None
-    basic_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="user:password, for basic authentication.")
-    ] = None
+    basic_file: Annotated[Path | None, option("FILE", "user:password, for basic authentication.")] = None
     address_map: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADVERTISED=URL", help="Reaches the broker that lists itself so by this URL; repeatable."),
+        option("ADVERTISED=URL", "Reaches the broker that lists itself so by this URL; repeatable."),
     ] = None
-    proxy: Annotated[
-        str | None, typer.Option(metavar="URL", help="A forward proxy, http://host:port, for all calls.")
-    ] = None
+    proxy: Annotated[str | None, option("URL", "A forward proxy, http://host:port, for all calls.")] = None
     front_door: Annotated[
         bool,
         typer.Option("--front-door", help="The addresses are a balancer's or proxy's: no broker can be asked itself."),
@@ -121,23 +116,15 @@ class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a cluster is changed, where that is not how it is looked at."""
 
     change_admin_url: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Where the cluster is changed.  [default: as --admin-url]")
+        list[str] | None, option("URL", "Where the cluster is changed.  [default: as --admin-url]")
     ] = None
     change_token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Holds the token of a role that may change the cluster.")
+        Path | None, option("FILE", "Holds the token of a role that may change the cluster.")
     ] = None
-    change_oauth2_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As --oauth2-file, to change the cluster.")
-    ] = None
-    change_basic_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As --basic-file, to change the cluster.")
-    ] = None
-    change_client_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As --client-cert, to change the cluster.")
-    ] = None
-    change_client_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of --change-client-cert.")] = (
-        None
-    )
+    change_oauth2_file: Annotated[Path | None, option("FILE", "As --oauth2-file, to change the cluster.")] = None
+    change_basic_file: Annotated[Path | None, option("FILE", "As --basic-file, to change the cluster.")] = None
+    change_client_cert: Annotated[Path | None, option("FILE", "As --client-cert, to change the cluster.")] = None
+    change_client_key: Annotated[Path | None, option("FILE", "The key of --change-client-cert.")] = None
 
     def is_given(self) -> bool:
         """True if addresses or credentials of its own are named."""

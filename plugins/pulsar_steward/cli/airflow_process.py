@@ -17,14 +17,7 @@ T = TypeVar("T")
 
 
 def ask_airflow(module: str, question: object, kind: type[T], seconds: float = AIRFLOW_SECONDS) -> T | None:
-    """Answer of a module that reads a question from standard input; None: no Airflow is here, or it gives none.
-
-    Args:
-        module: Module that answers in its last line.
-        question: The question, sent as JSON.
-        kind: Type of the answer.
-        seconds: Most time that it may take.
-    """
+    """Last line of a module that reads a question as JSON, decoded; None: no Airflow is here, or it gives none."""
     if installed_airflow() is None:
         return None
     try:

@@ -6,32 +6,24 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.access import ClusterAccess
-from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
-from pulsar_steward.logs.reading import LogsRead, read_logs
+from pulsar_steward.logs.reading import read_logs
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.document import Checkup, as_json
 from pulsar_steward.report.checkup.terminal import lines as terminal_lines
 from pulsar_steward.snapshots.read import Snapshot
 
-HtmlFile = Annotated[
-    str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")
-]
-JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="OUT", help="Writes JSON; `-`: to standard output, in place of text.")
-]
+HtmlFile = Annotated[str | None, option("OUT", "Writes a page, complete in itself; `-` as for --json.", "--html")]
+JsonFile = Annotated[str | None, option("OUT", "Writes JSON; `-`: to standard output, in place of text.", "--json")]
 Logs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--logs",
-        metavar="FILE...",
-        help="Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.",
-    ),
+    option("FILE...", "Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.", "--logs"),
 ]
 MoreLogs = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Further files of --logs.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
@@ -70,8 +62,11 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
     from pulsar_steward.planners.registry import make_plan  # noqa: PLC0415 - see above
     from pulsar_steward.report.checkup.compose import checkup_of  # noqa: PLC0415 - see above
 
-    plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
-    return checkup_of(seen, plan, thresholds, _read_logs(files, access))
+    plan, logs = make_plan(planning_facts_of(seen, thresholds, Moves())), None
+    if files:
+        with progress() as say:
+            logs = read_logs(files, access.secrets(), say)
+    return checkup_of(seen, plan, thresholds, logs)
 
 
 def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
@@ -84,25 +79,18 @@ def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
     return files
 
 
-def _read_logs(files: list[Path], access: ClusterAccess) -> LogsRead | None:
-    if not files:
-        return None
-    with progress() as say:
-        return read_logs(files, access.secrets(), say)
-
-
 def _check_places(places: dict[str, str | None]) -> None:
     """Checks that the reports can be written, before the cluster is read and not after it."""
     if len(places) == list(places.values()).count(STANDARD_OUTPUT):
         raise ConfigurationError(
             f"{' and '.join(places)} cannot both go to standard output: name a file for one of them"
         )
-    for option, place in places.items():
+    for name, place in places.items():
         if place in {None, STANDARD_OUTPUT}:
             continue
         path = Path(str(place))
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise ConfigurationError(f"{option} {place}: name a file in a folder that is there")
+            raise ConfigurationError(f"{name} {place}: name a file in a folder that is there")
 
 
 def _write(place: str, text: str) -> None:

@@ -78,26 +78,21 @@ class OutputFailed(StewardError):
 
 def in_one_line(error: StewardError) -> str:
     """Message of an error of Steward's own, with a remedy unless the message has one."""
-    return _joined(str(error), remedy_of(error))
-
-
-def remedy_of(error: StewardError) -> str:
-    """Remedy of an error; empty where its own words say it."""
-    return _remedy(type(error))
+    return _with_remedy(str(error), type(error))
 
 
 def job_failure(words: str, error: str) -> str:
     """Words for a job that failed: its own of the error, and the remedy by the name of the error's class."""
-    kinds = {kind.__name__: kind for kind in REMEDIES}
-    return _joined(words, _remedy(kinds.get(error, StewardError)))
+    return _with_remedy(words, {kind.__name__: kind for kind in REMEDIES}.get(error, StewardError))
 
 
-def _remedy(kind: type[StewardError]) -> str:
+def remedy_of(kind: type[StewardError]) -> str:
+    """Remedy of errors of a kind; empty where their own words say it."""
     return next((REMEDIES[each] for each in kind.__mro__ if each in REMEDIES), "")
 
 
-def _joined(words: str, remedy: str) -> str:
-    return f"{words}; {remedy}" if remedy else words
+def _with_remedy(words: str, kind: type[StewardError]) -> str:
+    return f"{words}; {remedy}" if (remedy := remedy_of(kind)) else words
 
 
 def told_wrong(error: Exception) -> str | None:
@@ -109,6 +104,17 @@ def told_wrong(error: Exception) -> str | None:
         return None
     words = say()
     return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
+
+
+def command_group(words: str) -> typer.Typer:
+    """Application of several commands, with this help; prints their list if none was given."""
+    return typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        help=words,
+        invoke_without_command=True,
+        callback=help_without_command,
+    )
 
 
 def help_without_command(context: typer.Context) -> None:

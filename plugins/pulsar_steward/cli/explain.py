@@ -31,14 +31,20 @@ def explain(check_id: CheckId = None) -> None:
         return
     info = BY_ID.get(check_id) or LOG_CHECKS.get(check_id)
     if info is None:
-        raise ConfigurationError(f"there is no check {check_id!r}{_near(check_id)}")
+        near = difflib.get_close_matches(check_id.lower().replace("_", "-"), [*BY_ID, *LOG_CHECKS], n=3, cutoff=0.5)
+        meant = f"did you mean {' or '.join(near)}?" if near else "`steward explain` lists them all"
+        raise ConfigurationError(f"there is no check {check_id!r}: {meant}")
     print_lines(_lines(info, fitting(width())))
-    _page(info)
-
-
-def _near(check_id: str) -> str:
-    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), [*BY_ID, *LOG_CHECKS], n=3, cutoff=0.5)
-    return f": did you mean {' or '.join(near)}?" if near else ": `steward explain` lists them all"
+    page, console = page_of(PAGE if check_id in LOG_CHECKS else check_id), out()
+    if page is None:
+        print_lines([Text(), Text("The check's page is not at hand here: docs/checks of the project holds them.")])
+        return
+    text = page.read_text(encoding="utf-8")
+    console.print()
+    if console.is_terminal:
+        console.print(Markdown(text), width=fitting(console.width))
+    else:
+        console.print(Text(text.rstrip()), soft_wrap=True)
 
 
 def _all(columns: int) -> Iterator[Text]:
@@ -59,31 +65,13 @@ def _lines(info: CheckWords, columns: int) -> Iterator[Text]:
     by_steward = f"Steward can propose one ({info.remedied_by}): `steward plan` shows it, a person approves it."
     yield from wrapped(by_steward if info.remedied_by else "Steward has none: it takes a person.", columns, indent=2)
     yield from heading("Thresholds in the policy, and their defaults")
-    yield from bullets(_thresholds(info.check_id) or ["none: this check has nothing to set"], columns)
+    name = info.check_id.replace("-", "_")
+    section = getattr(Policy(), name, None)
+    fields = type(section).model_fields if isinstance(section, Section) else {}
+    keys = [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
+    yield from bullets(keys or ["none: this check has nothing to set"], columns)
     yield from heading("Source")
     yield from wrapped(info.source, columns, indent=2)
     folder = installed_files()
     if folder is not None and "docs/" in info.source:
         yield from wrapped(f"docs/ is {folder / 'docs'}", columns, indent=2)
-
-
-def _thresholds(check_id: str) -> list[str]:
-    name = check_id.replace("-", "_")
-    section = getattr(Policy(), name, None)
-    if not isinstance(section, Section):
-        return []
-    fields = type(section).model_fields
-    return [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
-
-
-def _page(info: CheckWords) -> None:
-    page = page_of(PAGE if info.check_id in LOG_CHECKS else info.check_id)
-    if page is None:
-        print_lines([Text(), Text("The check's page is not at hand here: docs/checks of the project holds them.")])
-        return
-    text, console = page.read_text(encoding="utf-8"), out()
-    console.print()
-    if console.is_terminal:
-        console.print(Markdown(text), width=fitting(console.width))
-    else:
-        console.print(Text(text.rstrip()), soft_wrap=True)

@@ -3,7 +3,7 @@
 import getpass
 import os
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 
 from pulsar_steward.cli.known_names import is_connected, known_names, nearest
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import tell, tell_done
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halts_in_force, say
@@ -25,8 +26,8 @@ from pulsar_steward.outside_text import shown
 Cluster = Annotated[str | None, typer.Argument(metavar="[CLUSTER]", help="As plans and Airflow's connections name it.")]
 Every = Annotated[bool, typer.Option("--all", help="Every cluster, in place of one.")]
 Force = Annotated[bool, typer.Option("--force", help="Halts a name of which no cluster is known, too.")]
-HaltReason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; whoever is stopped by it reads this.")]
-ResumeReason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may go on.")]
+HaltReason = Annotated[str | None, option("TEXT", "Why; whoever is stopped by it reads this.")]
+ResumeReason = Annotated[str, option("TEXT", "Why it may go on.")]
 
 _LONGEST_NAME = 200
 """Characters of the user's name that the ledger stores."""
@@ -54,9 +55,17 @@ def halt(
     with opened_ledger(ledger) as engine:
         if name is None:
             _list(engine)
-        else:
-            _require_known(engine, name, force=force)
-            _halt(engine, name, str(reason))
+            return
+        _require_known(engine, name, force=force)
+        word = _word(name, str(reason), halted=True)
+        try:
+            say(engine, word)
+        except LedgerError as error:
+            raise LedgerError(f"this halt was not kept: {error}") from error
+        tell_done(word.words, _what_a_halt_does(engine, name))
+        if name != EVERY_CLUSTER and name not in LedgerReader(engine).known(NamedCluster(name)).placed:
+            words = "No plan in this ledger says which cluster that is: until one does, every cluster is halted."
+            tell(f"Is {name} its name? {words}", err=True)
 
 
 def resume(
@@ -73,7 +82,11 @@ def resume(
             say(engine, _word(name, reason, halted=False))
             done = f"the halt of {which} is over"
         else:
-            _require_halted_or_known(engine, name, before)
+            known = {*known_names(engine), *before} - {EVERY_CLUSTER}
+            if known and name not in {EVERY_CLUSTER, *known}:  # it may be misspelt, and the meant one halted
+                raise ConfigurationError(
+                    f"no cluster {name!r} is known, or halted, and nothing was resumed; {nearest(name, known)}"
+                )
             done = f"there is no halt of {which}: nothing to end"
         tell_done(done, _still_halted(engine, name))
 
@@ -104,15 +117,6 @@ def _require_known(engine: Engine, name: str, *, force: bool) -> None:
         )
 
 
-def _require_halted_or_known(engine: Engine, name: str, halted: Collection[str]) -> None:
-    """Refuses to say of a name that no cluster has, and that may be misspelt, that it is not halted."""
-    known = {*known_names(engine), *halted} - {EVERY_CLUSTER}
-    if known and name not in {EVERY_CLUSTER, *known}:
-        raise ConfigurationError(
-            f"no cluster {name!r} is known, or halted, and nothing was resumed; {nearest(name, known)}"
-        )
-
-
 def _list(engine: Engine) -> None:
     halts = halts_in_force(engine)
     known = known_names(engine) if halts else frozenset()
@@ -121,18 +125,6 @@ def _list(engine: Engine) -> None:
         tell(each.words + (" (no cluster of this name is known)" if unknown else ""))
     if not halts:
         tell("nothing is halted by this ledger")
-
-
-def _halt(engine: Engine, name: str, reason: str) -> None:
-    word = _word(name, reason, halted=True)
-    try:
-        say(engine, word)
-    except LedgerError as error:
-        raise LedgerError(f"this halt was not kept: {error}") from error
-    tell_done(word.words, _what_a_halt_does(engine, name))
-    if name != EVERY_CLUSTER and name not in LedgerReader(engine).known(NamedCluster(name)).placed:
-        words = "No plan in this ledger says which cluster that is: until one does, every cluster is halted."
-        tell(f"Is {name} its name? {words}", err=True)
 
 
 def _what_a_halt_does(engine: Engine, name: str) -> Iterator[str]:
@@ -159,14 +151,11 @@ def _word(name: str, reason: str, *, halted: bool) -> Halt:
 
 def said_by(command: str) -> str:
     """The user who runs a command, as a phrase for the ledger."""
-    return shown(f"{_user()} at {socket.gethostname()} (steward {command})")[:_LONGEST_NAME]
-
-
-def _user() -> str:
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (OSError, KeyError):  # in a container the user's number may have no name; which error depends on Python
-        return f"user {os.getuid()}"
+        user = f"user {os.getuid()}"
+    return shown(f"{user} at {socket.gethostname()} (steward {command})")[:_LONGEST_NAME]
 
 
 def _way_on(name: str) -> str:

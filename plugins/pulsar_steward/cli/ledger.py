@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine
 
-from pulsar_steward.cli.errors import help_without_command
-from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, opened_ledger
+from pulsar_steward.cli.errors import command_group
+from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, opened_ledger, verified
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, tell_done
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
@@ -22,7 +22,7 @@ from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.policy.place import steward_home
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = command_group("The record of what was proposed, answered and done: whether it is what was written.")
 
 TAMPERED = 1
 
@@ -30,37 +30,34 @@ _OWNERS = 0o600
 
 Noted = Annotated[
     str | None,
-    typer.Option(metavar="SEQUENCE:HASH", help="A head that was noted earlier; the chain must still hold it."),
+    option("SEQUENCE:HASH", "A head that was noted earlier; the chain must still hold it."),
 ]
-Output = Annotated[str, typer.Option(metavar="FILE", help="A file that is not there yet; `-`: standard output.")]
+Output = Annotated[str, option("FILE", "A file that is not there yet; `-`: standard output.")]
 
 _HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
-
-
-@app.callback(invoke_without_command=True)
-def _options(context: typer.Context) -> None:
-    """The record of what was proposed, answered and done: whether it is what was written."""
-    help_without_command(context)
 
 
 @app.command()
 def verify(*, ledger: LedgerUrl = None, noted: Noted = None) -> None:
     """Compares every row with the chain, and that with noted ends. Exit code: 0 as written, 1 not, 2 could not look."""
-    given = _head(noted)
+    given = None
+    if noted is not None:
+        if (read := _HEAD.fullmatch(noted.strip().lower())) is None:
+            raise ConfigurationError(f"--noted {noted!r}: expected SEQUENCE:HASH, as `steward ledger verify` prints it")
+        given = Head(int(read[1]), read[2])
     with opened_ledger(ledger) as engine:
         kept = noted_in_file(steward_home(), ledger_names(engine.url))
         expected = [*([given] if given else []), *kept]
         verdict = verify_ledger(engine, noted=expected)
-    compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
-        tell(f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written")
+        tell(verified(verdict))
         for each in verdict.tampered:
             tell(f"- {each.words}")
         raise typer.Exit(TAMPERED)
     held = "".join(
         f", link {sequence} is the one that was noted" for sequence in sorted({h.sequence for h in expected})
     )
-    tell(f"as written: {compared}{held}")
+    tell(f"{verified(verdict)}{held}")
     tell(f"head: {verdict.head}")
 
 
@@ -99,18 +96,7 @@ def dry_runs(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
 def upgrade(*, ledger: LedgerUrl = None) -> None:
     """Makes the ledger's tables, or brings those of an earlier release up to date; there is no way back."""
     with opened_ledger(ledger, make=True) as engine:
-        tell_done(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
-
-
-def _head(noted: str | None) -> Head | None:
-    if noted is None:
-        return None
-    read = _HEAD.fullmatch(noted.strip().lower())
-    if read is None:
-        raise ConfigurationError(f"--noted {noted!r}: expected SEQUENCE:HASH, as `steward ledger verify` prints it")
-    return Head(int(read[1]), read[2])
-
-
-def _version(engine: Engine) -> str | None:
-    with transaction(engine) as connection:
-        return MigrationContext.configure(connection, opts={"version_table": VERSIONS}).get_current_revision()
+        with transaction(engine) as connection:
+            context = MigrationContext.configure(connection, opts={"version_table": VERSIONS})
+            version = context.get_current_revision()
+        tell_done(f"the ledger's tables have version {version}, which is this Steward's")

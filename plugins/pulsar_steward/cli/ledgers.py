@@ -17,7 +17,8 @@ from sqlalchemy import URL, Engine
 from pulsar_steward.errors import ConfigurationError, LedgerTampered, StewardError
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import PASSWORD, open_ledger, read_url
-from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.ledger.verify import IntegrityReport, verify_ledger
+from pulsar_steward.model.units import counted
 from pulsar_steward.policy.place import steward_home
 
 LEDGER = "STEWARD_LEDGER"
@@ -40,10 +41,12 @@ def _without_password(context: typer.Context, ledger: str | None) -> str | None:
     if not ledger.strip():
         raise ConfigurationError("--ledger is empty: leave it out for the ledger in STEWARD_HOME")
     try:
-        held = _holds_password(read_url(ledger))
+        url = read_url(ledger)
     except ConfigurationError:
         return ledger  # reported, without the URL, when it is opened
-    if held:
+    # Also as ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``.
+    given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
+    if url.password is not None or any(map(PASSWORD.search, given)):
         raise ConfigurationError(
             f"--ledger holds a password, which everybody on this machine could read: set {LEDGER} instead, or leave the"
             " password out of the URL (libpq looks for it in ~/.pgpass, or in the file that PGPASSFILE names)"
@@ -93,12 +96,6 @@ def found_ledger(named: str | None) -> str:
     return f"sqlite:///{home_ledger()}"
 
 
-def _holds_password(url: URL) -> bool:
-    """True if the URL has a password, also as ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
-    given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
-    return url.password is not None or any(PASSWORD.search(each) for each in given)
-
-
 @contextmanager
 def opened_ledger(named: str | None, *, make: bool = False, only_read: bool = False) -> Iterator[Engine]:
     """Opens the ledger for the length of a ``with`` block.
@@ -113,43 +110,39 @@ def opened_ledger(named: str | None, *, make: bool = False, only_read: bool = Fa
         LedgerTampered: If the block could not read a row, and that is not what was written.
         LedgerError: If it cannot be read.
     """
-    url = found_ledger(named)
-    _check_file(url, named)
-    engine = open_ledger(_only_read(url) if only_read else url, make=make)
+    url: URL | str
+    file = sqlite_file(url := found_ledger(named))
+    if file is not None:
+        _require_file(file, named)
+        if only_read:
+            url = URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
+    engine = open_ledger(url, make=make)
     try:
         yield engine
     except (ValueError, TypeError, msgspec.MsgspecError) as error:
-        _say_if_damaged(engine, error)
+        # The command could not go on; perhaps as the ledger holds what Steward never wrote.
+        for first in () if isinstance(error, StewardError) else verify_ledger(engine).tampered:
+            raise LedgerTampered(
+                f"the ledger was changed or damaged: {first.words} (`steward ledger verify` says more)"
+            ) from error
         raise
     finally:
         engine.dispose()
 
 
-def _say_if_damaged(engine: Engine, error: Exception) -> None:
-    """Finds out whether a command could not go on as the ledger holds what Steward never wrote.
-
-    Raises:
-        LedgerTampered: If so; names the first such row.
-        LedgerError: If the ledger cannot be read.
-    """
-    if isinstance(error, StewardError):
-        return
-    for first in verify_ledger(engine).tampered:
-        raise LedgerTampered(
-            f"the ledger was changed or damaged: {first.words} (`steward ledger verify` says more)"
-        ) from error
-
-
 @contextmanager
 def ledger_to_read(named: str | None) -> Iterator[LedgerReader]:
-    """Opens the ledger as `opened_ledger` does, and returns its reader.
-
-    Raises:
-        ConfigurationError: As for `opened_ledger`.
-        LedgerError: As for `opened_ledger`.
-    """
+    """Opens the ledger as `opened_ledger` does, with the same errors, and returns its reader."""
     with opened_ledger(named) as engine:
         yield LedgerReader(engine)
+
+
+def verified(report: IntegrityReport) -> str:
+    """Result of comparing a ledger with its chain."""
+    compared = f"{counted(report.rows, 'row')} compared"
+    if report.tampered:
+        return f"TAMPERED WITH: {compared}, {counted(len(report.tampered), 'place')} not as written"
+    return f"as written: {compared}"
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -161,18 +154,10 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
-def _only_read(url: str) -> URL | str:
-    file = sqlite_file(url)
-    if file is None:
-        return url
-    return URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
-
-
-def _check_file(url: str, named: str | None) -> None:
+def _require_file(file: Path, named: str | None) -> None:
     """Checks that an SQLite file exists, as opening a missing one would create it."""
-    file = sqlite_file(url)
     try:
-        if file is None or file.is_file():
+        if file.is_file():
             return
     except PermissionError as error:
         raise ConfigurationError(

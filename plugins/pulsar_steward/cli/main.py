@@ -11,19 +11,19 @@ defect of Steward itself ends with 2 as well, so that nobody takes a crash for a
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from types import FrameType
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from pulsar_steward.cli.arguments import checked_arguments
 from pulsar_steward.cli.errors import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
-from pulsar_steward.cli.output import tell
-from pulsar_steward.cli.streams import flush_streams, prepare_streams, require_output
-from pulsar_steward.errors import StewardError
-from pulsar_steward.outside_text import shown_trace
+from pulsar_steward.cli.output import flush_streams, prepare_streams, require_output, tell
+from pulsar_steward.errors import ConfigurationError, StewardError
+from pulsar_steward.outside_text import shown, shown_trace
 
 
 class ListedCommand(NamedTuple):
@@ -49,7 +49,7 @@ COMMANDS = {
     "questions": ListedCommand(
         "questions:app", "Batches that nobody is asked about for the time being: rejected, snoozed or never wanted."
     ),
-    "schema": ListedCommand("schema:schema", "Prints the JSON schema of `checkup --json`."),
+    "schema": ListedCommand("main:schema", "Prints the JSON schema of `checkup --json`."),
     "ledger": ListedCommand(
         "ledger:app", "The record of what was proposed, answered and done: whether it is what was written."
     ),
@@ -129,6 +129,13 @@ def _options(
     help_without_command(context)
 
 
+def schema() -> None:
+    """Prints the JSON schema of `checkup --json`."""
+    from pulsar_steward.report.checkup.document import schema_text  # noqa: PLC0415 - only this needs it
+
+    typer.echo(schema_text(), nl=False)
+
+
 def main() -> NoReturn:
     """Runs the command from this process's arguments, and ends the process."""
     prepare_streams()
@@ -145,11 +152,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs a command, prints an expected error in one line, and returns the exit code.
-
-    Args:
-        arguments: Arguments of the command line; None: this process's.
-    """
+    """Exit code of a command, by this process's arguments or others; an expected error is printed in one line."""
     try:
         require_output()
         given = checked_arguments(sys.argv[1:] if arguments is None else arguments)
@@ -170,6 +173,32 @@ def run(arguments: list[str] | None = None) -> int:
             "this is a defect of Steward: give the lines above, which hold no token, and what `steward --version` says"
             " to whoever runs Steward for you"
         )
+
+
+_REASON = "--reason"
+"""Free text for people. A halt is kept whatever bytes its reason holds."""
+
+
+def checked_arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments, bytes in a reason that are no UTF-8 escaped.
+
+    Raises:
+        ConfigurationError: If another one has such bytes, or is empty: as a path it would name the current folder.
+    """
+    checked = []
+    for before, argument in pairwise(["", *arguments]):
+        is_text = not any("\ud800" <= letter <= "\udfff" for letter in argument)  # so Python has bytes that are none
+        if before == _REASON or argument.startswith(f"{_REASON}="):
+            checked.append(argument if is_text else shown(argument))
+            continue
+        option = argument[:-1] if argument.startswith("--") and argument.endswith("=") else before
+        if argument in {"", f"{option}="}:
+            empty = option if argument or before.startswith("--") else "an argument"
+            raise ConfigurationError(f"{empty} is empty: name something, or leave it out")
+        if not is_text:
+            raise ConfigurationError(f"the argument {shown(argument)} is no text in UTF-8: nothing has such a name")
+        checked.append(argument)
+    return checked
 
 
 def _failed(words: str) -> int:

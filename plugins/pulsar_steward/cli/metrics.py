@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import STANDARD_OUTPUT, tell
 from pulsar_steward.cli.paths import SNAPSHOTS, snapshots_uri
 from pulsar_steward.cli.written_files import written_whole
@@ -16,9 +17,7 @@ from pulsar_steward.report.metrics import exposition
 from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
-Clusters = Annotated[
-    list[str] | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster; repeatable.  [default: all]")
-]
+Clusters = Annotated[list[str] | None, option("NAME", "Only this cluster; repeatable.  [default: all]", "--cluster")]
 Snapshots = Annotated[
     str | None,
     typer.Option(
@@ -29,7 +28,7 @@ Snapshots = Annotated[
         help="The folder of snapshots.  [default: in STEWARD_HOME]",
     ),
 ]
-Output = Annotated[str, typer.Option(metavar="FILE", help="Replaced as a whole; `-`: standard output.")]
+Output = Annotated[str, option("FILE", "Replaced as a whole; `-`: standard output.")]
 OpenMetrics = Annotated[bool, typer.Option("--openmetrics", help="OpenMetrics, in place of Prometheus' text format.")]
 
 _READABLE_BY_COLLECTORS = 0o644

@@ -1,7 +1,6 @@
 """``steward notify``: shows what people would be told now, and sends nothing."""
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -12,11 +11,11 @@ from pulsar_steward.cli.metrics import Snapshots
 from pulsar_steward.cli.output import tell
 from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError, PolicyError
-from pulsar_steward.ledger.messages import Queued, open_messages
+from pulsar_steward.ledger.messages import open_messages
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.compose import composed
-from pulsar_steward.notify.gather import Policies, is_outdated, new_messages, notices_now, policies_of, route_of
+from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, policies_of, route_of
 from pulsar_steward.notify.retries import Turn, turn
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
@@ -47,27 +46,18 @@ def notify(
                 for message in open_messages(connection)
                 if turn(message, now) is Turn.SEND and not is_outdated(message, standing)
             ]
-        _print([*waiting, *new], found, airflow_url)
+        messages = [*waiting, *new]
+        for message in messages:
+            if (route := route_of(message, found.policies)) is None:
+                continue
+            content = composed(message.message_id, message.notices, airflow_url)
+            again = f", try {message.tries[-1].attempt + 1}" if message.tries else ""
+            tell(f"To {route.recipient} ({route.kind} by {route.connection}{again}):")
+            for line in (content.subject, *content.text.splitlines(), content.link):
+                tell(f"  {line}")
+            tell("")
+        tell(f"{counted(len(messages), 'message')} would be sent now.")
     else:
         tell("No policy names a recipient of messages: nothing is sent.")
     if found.troubles:
         raise PolicyError(*found.troubles)
-
-
-def _print(messages: list[Queued], found: Policies, airflow: str) -> None:
-    for message in messages:
-        for line in _lines(message, found, airflow):
-            tell(line)
-    tell(f"{counted(len(messages), 'message')} would be sent now.")
-
-
-def _lines(message: Queued, found: Policies, airflow: str) -> Iterator[str]:
-    route = route_of(message, found.policies)
-    if route is None:
-        return
-    content = composed(message.message_id, message.notices, airflow)
-    again = f", try {message.tries[-1].attempt + 1}" if message.tries else ""
-    yield f"To {route.recipient} ({route.kind} by {route.connection}{again}):"
-    for line in (content.subject, *content.text.splitlines(), content.link):
-        yield f"  {line}"
-    yield ""

@@ -3,10 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
+import typer
 from typer.models import OptionInfo
+
+
+def option(metavar: str, words: str, *names: str) -> Any:
+    """An option with a value, and its help; without names, such as ``--html``, it has that of its parameter."""
+    return typer.Option(*names, metavar=metavar, help=words)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -56,11 +62,7 @@ def _fields(group: Any) -> dict[str, tuple[Any, Any]]:
     """Annotations and defaults of those fields of a struct that are options, or structs of options."""
     hints = get_type_hints(group, include_extras=True)
     defaults = {field.name: field.default for field in msgspec.structs.fields(group)}
-    return {name: (hints[name], default) for name, default in defaults.items() if _is_option(hints[name])}
-
-
-def _is_option(annotation: Any) -> bool:
-    """True for what Typer has options of, and for structs of such fields."""
-    if get_origin(annotation) is Annotated:
-        return any(isinstance(each, OptionInfo) for each in get_args(annotation))
-    return _is_group(annotation)
+    options = {name for name, hint in hints.items() if any(isinstance(each, OptionInfo) for each in get_args(hint))}
+    return {
+        name: (hints[name], default) for name, default in defaults.items() if name in options or _is_group(hints[name])
+    }

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 from pyarrow import fs
 
 from pulsar_steward.cli.access import CREDENTIALS, ClusterAccess, options_given
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
 from pulsar_steward.cli.snapshot import Target, look
@@ -22,30 +22,24 @@ from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 
 AdminUrls = Annotated[
     list[str] | None,
-    typer.Option("--admin-url", metavar="URL", help="A broker's admin address; may be repeated, tried in turn."),
+    option("URL", "A broker's admin address; may be repeated, tried in turn.", "--admin-url"),
 ]
-PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Thresholds and limits, YAML.")]
-ClusterName = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="What to call it.  [default: as it calls itself]")
-]
+PolicyFile = Annotated[Path | None, option("FILE", "Thresholds and limits, YAML.", "--policy")]
+ClusterName = Annotated[str | None, option("NAME", "What to call it.  [default: as it calls itself]", "--cluster")]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Source of a snapshot: a cluster to look at, or a snapshot that exists."""
 
     admin_url: AdminUrls = None
-    snapshot: Annotated[
-        str | None, typer.Option(metavar="URI", help="A diagnosed snapshot, in place of looking at a cluster.")
-    ] = None
+    snapshot: Annotated[str | None, option("URI", "A diagnosed snapshot, in place of looking at a cluster.")] = None
     access: ClusterAccess
     policy: PolicyFile = None
     cluster: ClusterName = None
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keeps the snapshot here; otherwise it is removed.")
-    ] = None
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Has a Spark do the looking; needs Java.  [default: this process]")
-    ] = None
+    keep: Annotated[Path | None, option("DIR", "Keeps the snapshot here; otherwise it is removed.")] = None
+    master: Annotated[str | None, option("URL", "Has a Spark do the looking; needs Java.  [default: this process]")] = (
+        None
+    )
 
 
 @contextmanager
@@ -89,22 +83,6 @@ def _existing(source: Source, uri: str) -> Snapshot:
     about_looking |= {"--master"} if source.master else set()
     if strange := sorted(about_looking | (options_given(source.access) - CREDENTIALS)):
         raise ConfigurationError(f"{strange[0]} is about looking at a cluster, and --snapshot reads one: leave it out")
-    snapshot = _diagnosed(uri)
-    cluster = snapshot.meta().cluster
-    if source.cluster not in {None, cluster}:
-        raise ConfigurationError(
-            f"--cluster {source.cluster!r}: the snapshot {uri} is of the cluster {cluster!r}: leave --cluster out, or"
-            " name another snapshot"
-        )
-    return snapshot
-
-
-def _diagnosed(uri: str) -> Snapshot:
-    """Opens an existing, diagnosed snapshot.
-
-    Raises:
-        SnapshotError: If it cannot be opened, or was not diagnosed.
-    """
     snapshot = open_snapshot(uri)
     files, path = place_of(uri)
     infos = files.get_file_info([f"{path}/{table.name}" for table in (FINDINGS, VERDICTS)])
@@ -112,6 +90,12 @@ def _diagnosed(uri: str) -> Snapshot:
         raise SnapshotError(
             f"{uri} was collected, but never diagnosed, so nothing is known of the cluster's health: run"
             f" `python spark_apps/{JOB} --snapshot {uri}`, or look at the cluster anew by --admin-url"
+        )
+    cluster = snapshot.meta().cluster
+    if source.cluster not in {None, cluster}:
+        raise ConfigurationError(
+            f"--cluster {source.cluster!r}: the snapshot {uri} is of the cluster {cluster!r}: leave --cluster out, or"
+            " name another snapshot"
         )
     return snapshot
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 from rich.console import Console
@@ -17,6 +18,8 @@ from pulsar_steward.outside_text import shown, shown_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from _typeshed import ReadableBuffer
+
 STANDARD_OUTPUT = "-"
 """Value that stands for standard output where a file is expected."""
 
@@ -25,21 +28,12 @@ Say = Callable[[str], None]
 
 
 def tell(words: object, *, err: bool = False) -> None:
-    """Prints one line, through `shown`.
-
-    Args:
-        words: The text, unescaped.
-        err: True: to standard error; False: to standard output.
-    """
+    """Prints one line, through `shown`, to standard output or to standard error."""
     typer.echo(shown(words), err=err)
 
 
 def tell_done(done: str, further: Iterable[str] = ()) -> None:
-    """Tells what a command did.
-
-    Args:
-        done: What was done, in a sentence.
-        further: What else there is to say, a line each.
+    """Tells what a command did, in a sentence, and what else there is to say, a line each.
 
     Raises:
         OutputFailed: If standard output cannot be written; it says what was done, as nothing else would.
@@ -83,3 +77,65 @@ def progress() -> Iterator[Say]:
         return
     with console.status("starting") as status:
         yield lambda words: status.update(Text(shown(words), overflow="ellipsis", no_wrap=True))
+
+
+class _Output(io.FileIO):
+    """Standard output."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Writes as any file does.
+
+        Raises:
+            OutputFailed: If it cannot be written.
+            BrokenPipeError: If nobody reads it any more.
+        """
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFailed(f"standard output cannot be written: {error.strerror}") from error
+
+
+class _Errors(io.FileIO):
+    """Standard error. What cannot be written there is dropped: no command fails or stops half-way by it."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Writes as any file does, or drops the data."""
+        with suppress(OSError):
+            return super().write(data)
+        return memoryview(data).nbytes
+
+
+def prepare_streams() -> None:
+    """Replaces this process's standard output and standard error; a closed one stays closed."""
+    sys.stdout, sys.stderr = _of_kind(_Output, sys.stdout), _of_kind(_Errors, sys.stderr)
+
+
+def require_output() -> None:
+    """Refuses a closed standard output: a command would act, and nobody would learn of it.
+
+    Raises:
+        OutputFailed: If it is closed.
+    """
+    if sys.stdout is None:
+        raise OutputFailed("standard output is closed, and nothing was done: send it to a file, or to /dev/null")
+
+
+def flush_streams() -> None:
+    """Flushes both streams; a failure was said before, or nobody is there to hear of it."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError, ValueError, OutputFailed):
+                stream.flush()
+
+
+def _of_kind(kind: type[io.FileIO], stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(kind(stream.fileno(), "wb", closefd=False)),
+        encoding=stream.encoding,
+        errors="replace",  # a terminal that cannot display a letter is no reason to stop
+        line_buffering=stream.line_buffering,
+    )

@@ -1,6 +1,5 @@
 """``steward plan``: prints what would be proposed for a cluster, step by step, and why no more is."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -11,16 +10,12 @@ from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Outlook
-from pulsar_steward.model.plan import Plan
 from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
-from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.report.checkup.terminal import why_no_more
 from pulsar_steward.report.checkup.text import plan_lines
-from pulsar_steward.snapshots.rows import SnapshotMeta
 
 AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, in the form that digests are made of.")]
 
@@ -33,34 +28,26 @@ def plan(*, source: Source, ledger: LedgerUrl = None, json: AsJson = False, verb
     written = load_policy(source.policy)
     with snapshot_of(source, written) as seen:
         limits = written.for_cluster(seen.meta().cluster)
-        made = make_plan(planning_facts_of(seen, limits, _moved(ledger, seen.meta(), limits)))
+        moves = Moves()
+        if is_ledger_known(ledger):  # bundles in their cooldown are left alone
+            with ledger_to_read(ledger) as reader:
+                meta = seen.meta()
+                moves = moves_before(reader, NamedCluster(meta.cluster, meta.identity), meta.taken_at, limits)
+        made = make_plan(planning_facts_of(seen, limits, moves))
         checkup = checkup_of(seen, made, limits)
     if json:
         tell_exactly(made.encoded())
         return
-    reasons = checkup.planning.reasons if verbose else (*why_no_more(checkup, verbose=False), *_quiet(made, checkup))
-    if not is_ledger_known(ledger):
-        without = (
-            f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER}), and none is in"
-            " STEWARD_HOME."
-        )
-        reasons = (*reasons, without)
-    print_lines(plan_lines(made, reasons, width()))
-
-
-def _quiet(made: Plan, checkup: Checkup) -> Iterator[str]:
-    """How many checks were clear or could not judge, where nothing is proposed."""
-    if not made.batches:
+    reasons = list(checkup.planning.reasons if verbose else why_no_more(checkup, verbose=False))
+    if not made.batches and not verbose:
         clear, unknown = (checkup.with_outlook(each) for each in (Outlook.CLEAR, Outlook.UNKNOWN))
-        yield (
+        reasons.append(
             f"Of {len(checkup.checks)} checks, {len(clear)} are clear and {len(unknown)} could not judge;"
             " --verbose says why, each with its thresholds."
         )
-
-
-def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> Moves:
-    """Recent moves, so that bundles in their cooldown are left alone."""
     if not is_ledger_known(ledger):
-        return Moves()
-    with ledger_to_read(ledger) as reader:
-        return moves_before(reader, NamedCluster(meta.cluster, meta.identity), meta.taken_at, policy)
+        reasons.append(
+            f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER}), and none is in"
+            " STEWARD_HOME."
+        )
+    print_lines(plan_lines(made, reasons, width()))

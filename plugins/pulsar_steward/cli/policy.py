@@ -12,7 +12,7 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.cli.errors import COULD_NOT_LOOK, help_without_command
+from pulsar_steward.cli.errors import COULD_NOT_LOOK, command_group
 from pulsar_steward.cli.options import PolicyFile
 from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
@@ -23,7 +23,7 @@ from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import steward_home
 from pulsar_steward.policy.schema import SECTIONS, Policy
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = command_group("Thresholds and limits: whether a file holds up, and what is in force.")
 
 PolicyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A policy, YAML.")]
 Cluster = Annotated[
@@ -35,12 +35,6 @@ Describe = Annotated[bool, typer.Option("--describe", help="Says what each key m
 _COMMENT_COLUMNS = 76
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*")
 """Names that YAML reads as text without quotes, except for words such as `on`."""
-
-
-@app.callback(invoke_without_command=True)
-def _options(context: typer.Context) -> None:
-    """Thresholds and limits: whether a file holds up, and what is in force."""
-    help_without_command(context)
 
 
 @app.command()
@@ -68,7 +62,10 @@ def show(
     Without --policy it is the file that scheduled runs use for the cluster: policies/CLUSTER.yaml or policy.yaml in
     STEWARD_HOME.
     """
-    _check_names(cluster, namespace)
+    if namespace is not None and not is_namespace(namespace):
+        raise ConfigurationError(f"namespace {namespace!r}: give it as tenant/namespace")
+    if cluster is not None and Path(cluster).is_file():
+        raise ConfigurationError(f"cluster {cluster!r} is a file: name a policy file by --policy")
     path = policy or (policy_file(cluster) if cluster else None)
     whole = load_policy(path)
     layers = stack(whole.written(), cluster, namespace)
@@ -76,7 +73,9 @@ def show(
     effective = effective.for_namespace(namespace) if namespace else effective
     for line in _header(path, cluster, namespace):
         tell(f"# {line}")
-    for name in _in_order():
+    checks = [info.section for info in CHECKS]
+    in_order = [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
+    for name in in_order:  # sections of the checks as reports list them, then the others
         tell(f"{name}:")
         for line in _lines(effective, name, layers, describe=describe):
             tell(f"  {line}")
@@ -97,13 +96,6 @@ def _overrides(policy: Policy) -> str:
     return f", and {', '.join(parts)}" if parts else ""
 
 
-def _check_names(cluster: str | None, namespace: str | None) -> None:
-    if namespace is not None and not is_namespace(namespace):
-        raise ConfigurationError(f"namespace {namespace!r}: give it as tenant/namespace")
-    if cluster is not None and Path(cluster).is_file():
-        raise ConfigurationError(f"cluster {cluster!r} is a file: name a policy file by --policy")
-
-
 def _header(path: Path | None, cluster: str | None, namespace: str | None) -> Iterator[str]:
     whose = [f"cluster {cluster}"] * bool(cluster) + [f"namespace {namespace}"] * bool(namespace)
     if whose:
@@ -112,12 +104,6 @@ def _header(path: Path | None, cluster: str | None, namespace: str | None) -> It
         yield f"file: {path}"
     elif cluster is not None:
         yield f"no file for {cluster} in {steward_home()}: the defaults"
-
-
-def _in_order() -> list[str]:
-    """Sections of the checks in the order in which reports list them, then the others."""
-    checks = [info.section for info in CHECKS]
-    return [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
 
 
 def _lines(effective: Policy, section: str, layers: Sequence[Layer], *, describe: bool) -> Iterator[str]:

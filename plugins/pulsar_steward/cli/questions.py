@@ -5,15 +5,16 @@ from typing import Annotated
 
 import typer
 
-from pulsar_steward.cli.errors import help_without_command
+from pulsar_steward.cli.errors import command_group
 from pulsar_steward.cli.halt import said_by
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
+from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import tell, tell_done
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.silences import SilenceEnd, silences, take_back
 from pulsar_steward.model.cluster import NamedCluster
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = command_group("Batches that nobody is asked about for the time being: rejected, snoozed or never wanted.")
 
 _HIGHEST = 2**31 - 1
 """Highest number that a row can have in every kind of database."""
@@ -22,13 +23,7 @@ Cluster = Annotated[str | None, typer.Argument(metavar="[CLUSTER]", help="Of one
 AnswerNumber = Annotated[
     int, typer.Argument(metavar="ANSWER", min=1, max=_HIGHEST, help="Its number, as `silent` lists it.")
 ]
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may be asked again; kept in the ledger.")]
-
-
-@app.callback(invoke_without_command=True)
-def _options(context: typer.Context) -> None:
-    """Batches that nobody is asked about for the time being: rejected, snoozed or never wanted."""
-    help_without_command(context)
+Reason = Annotated[str, option("TEXT", "Why it may be asked again; kept in the ledger.")]
 
 
 @app.command()

@@ -76,12 +76,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
-    """Takes a snapshot and diagnoses it; returns its URI.
-
-    Args:
-        target: The cluster.
-        folder: The folder of snapshots.
-        say: Called with progress messages.
+    """Takes a snapshot in this folder of snapshots, and diagnoses it; returns its URI.
 
     Raises:
         AdminError: If the cluster cannot be reached, or denies access.
@@ -105,25 +100,17 @@ def look(target: Target, folder: Path, say: Say) -> str:
         environment = settings.in_environment({**os.environ, **submitted})
         return run_job(spark_apps() / JOB, [*arguments, "--policy-json", policy.model_dump_json()], environment, say)
     place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder.resolve()), cluster, taken_at))
+    order = CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect)
+    waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
     try:
-        _look_here(
-            settings, CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect), policy, place, say
-        )
+        with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
+            reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
+            collect(settings, order, place, reading, on_threads)
+        say("looking for trouble")
+        diagnose(place, policy, OnThreads(os.cpu_count() or 1))
     except OSError as error:
         raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
     return place.uri
-
-
-def _look_here(
-    settings: AdminSettings, order: CollectParameters, policy: Policy, place: SnapshotFolder, say: Say
-) -> None:
-    """Collects and diagnoses in this process."""
-    waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
-    with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
-        reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
-        collect(settings, order, place, reading, on_threads)
-    say("looking for trouble")
-    diagnose(place, policy, OnThreads(os.cpu_count() or 1))
 
 
 @contextmanager
@@ -239,7 +226,8 @@ def run_job(script: Path, arguments: Sequence[str], environment: Mapping[str, st
         output.seek(0)
         made = output.read().split("\n")
     if code:
-        raise JobFailed(_hidden(_failure(script, code, told), environment))
+        failure = f"{script.name} ended with {code}: {' / '.join(told) or 'it said nothing'}"
+        raise JobFailed(_hidden(failure, environment))
     return next(line for line in reversed(made) if line)
 
 
@@ -260,17 +248,12 @@ def _started(command: Sequence[str], environment: Mapping[str, str], output: int
         try:
             yield process
         finally:
-            if process.poll() is None:
-                _ended(process)
-
-
-def _ended(process: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE_SECONDS)
-            return
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, number)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_PATIENCE_SECONDS)
 
 
 def _followed(lines: Iterable[str], say: Say) -> list[str]:
@@ -288,10 +271,6 @@ def _followed(lines: Iterable[str], say: Say) -> list[str]:
             errors.append(job_failure(record.words, record.error))
         last.extend(record.words.splitlines())
     return errors[-1:] or list(last)
-
-
-def _failure(script: Path, code: int, told: Sequence[str]) -> str:
-    return f"{script.name} ended with {code}: {' / '.join(told) or 'it said nothing'}"
 
 
 def _hidden(words: str, environment: Mapping[str, str]) -> str:

@@ -39,6 +39,7 @@ OWN_POLICIES = Table(
         Column("base", Kind.STRING, "its full name, without the number of a partition"),
         Column("topic_quota_json", Kind.STRING, "as in `drilled`"),
         Column("topic_retention_json", Kind.STRING, "as in `drilled`"),
+        Column("topic_rates_json", Kind.STRING, "as in `drilled`"),
     ),
 )
 

@@ -20,7 +20,7 @@ from pulsar_steward.collect.drill import DrillTask, drill
 from pulsar_steward.collect.metrics import read_endpoint
 from pulsar_steward.collect.overview import Overview, PlacementInput, look_over, read_namespaces
 from pulsar_steward.collect.reading import tables_of, together
-from pulsar_steward.collect.suspects import drilled_of, looked_into, tasks_of, wanted_of, worst_of
+from pulsar_steward.collect.suspects import drilled_of, held_by_rates, looked_into, tasks_of, wanted_of, worst_of
 from pulsar_steward.errors import ConfigurationError, NobodyAnswered, OnlyFrontDoor
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.measures import DELAYED_BUCKETS
@@ -193,7 +193,7 @@ class Collecting:
         """Reads suspects from their owners."""
         policy = self._order.policy
         topics = worst_of(suspects, policy.drilled_topics)
-        wanted = wanted_of(topics, namespaces, looked_into(suspects))
+        wanted = wanted_of(topics, namespaces, looked_into(suspects), held_by_rates(suspects))
         tasks = tasks_of(wanted, bundles, self._overview.pulsar_cluster)
         log.info("asking %s about %s", counted(len(tasks), "broker"), counted(len(topics), "suspect"))
         if not tasks:

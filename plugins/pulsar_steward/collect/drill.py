@@ -91,12 +91,14 @@ class DetailRequest(msgspec.Struct, frozen=True, order=True):
         topic: Full name; for policies, the name of the partitioned topic.
         policies: True: read the topic's own policies; False: its statistics.
         internals: True: read its ledgers and cursors too, with their creation times.
+        rates: Names of the topic's own rates that are read with its policies.
     """
 
     bundle: str
     topic: str
     policies: bool = False
     internals: bool = False
+    rates: tuple[str, ...] = ()
 
 
 class DrillTask(msgspec.Struct, frozen=True):
@@ -172,20 +174,36 @@ class _Drilling:
 
     def _ask(self, wanted: DetailRequest) -> None:
         try:
-            self._add_policies(wanted.topic) if wanted.policies else self._add_details(wanted)
+            self._add_policies(wanted) if wanted.policies else self._add_details(wanted)
         except GIVING_UP:
             raise
         except (AdminError, *UNFIT) as error:
             log.warning("a suspect is left out: %s", error)
 
-    def _add_policies(self, topic: str) -> None:
+    def _add_policies(self, wanted: DetailRequest) -> None:
+        topic = wanted.topic
         self._pace.wait()
         quotas = self._owner.own_quotas(topic)
         self._pace.wait()
         retention = self._owner.own_retention(topic)
         own_settings_in(_json(quotas), _json(retention))  # decoded as in planners, so that errors show here
-        self._policies.require_fit(topic, _json(quotas), _json(retention))
-        self._policies.add([topic], [_json(quotas)], [_json(retention)])
+        row = (topic, _json(quotas), _json(retention), self._rates(wanted))
+        self._policies.require_fit(*row)
+        self._policies.add(*([value] for value in row))
+
+    def _rates(self, wanted: DetailRequest) -> str | None:
+        """The topic's own rates, a JSON object; None: they were not asked for, or not told."""
+        found: dict[str, Any] = {}
+        try:
+            for name in wanted.rates:
+                self._pace.wait()
+                found |= self._owner.own_rates(wanted.topic, [name])
+        except GIVING_UP:
+            raise
+        except (AdminError, *UNFIT) as error:
+            log.warning("a suspect's own rates are left out: %s", error)
+            return None
+        return _json(found) if wanted.rates else None
 
     def _add_details(self, wanted: DetailRequest) -> None:
         self._pace.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.pulsar.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -93,10 +94,30 @@ def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> I
     """
     kind, _, url = named.partition("=")
     parts = urlsplit(url)
+    path = parts.path or "/metrics"
     with endpoint(settings, f"{parts.scheme}://{parts.netloc}") as transport:
         who = cast("Kind", kind)
-        metrics = read_metrics(lambda: transport.pieces(parts.path or "/metrics"), who, most_megabytes)
+        metrics = read_metrics(lambda: transport.pieces(path), who, most_megabytes)
+        if who == "bookie" and metrics.whole:
+            metrics.samples.extend(_settings_of_bookie(transport, path.rstrip("/").removesuffix("/metrics")))
         yield from metrics.rows(parts.netloc, who)
+
+
+def _settings_of_bookie(transport: Transport, prefix: str) -> Iterator[Sample]:
+    """Settings of a bookie as samples; none where it does not tell them, as it has no HTTP server of its own.
+
+    BookKeeper's HTTP server (`httpServerEnabled`) serves metrics as well, at the same address, and tells the settings
+    of the configuration file. Without it, the metrics have a server that knows nothing else.
+    """
+    try:
+        told = transport.get_here(f"{prefix}/api/v1/config/server_config").decoded(dict[str, Any])
+    except (AdminError, *UNFIT) as error:
+        log.info("settings of a bookie are not told: %s", error)
+        return
+    for name in BOOKIE_SETTINGS:
+        value = str(told.get(name, ""))
+        if value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS:
+            yield Sample(name, {}, float(value))
 
 
 # A series is added with the check that needs it, and removed with it:
@@ -180,7 +201,14 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
+BOOKIE_SETTINGS = ("dbStorage_writeCacheMaxSizeMb",)
+"""Settings of bookies that are stored like series: numbers, as the document may hold secrets."""
+
+MAX_DIGITS = 15
+"""Maximum length of such a number, which a double holds exactly."""
+
 _OF_BOOKIE = (
+    *BOOKIE_SETTINGS,
     BOOKIE_STATUS,
     "bookie_ledger_writable_dirs",
     "bookie_rejected_write_requests",

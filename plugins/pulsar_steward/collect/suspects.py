@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from pulsar_steward.collect.arrow import SUSPECTS, TableBatch
 from pulsar_steward.collect.drill import DetailRequest, DrillTask
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
-from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.measures import (
+    AGE,
+    AGE_LIMIT,
+    DELAYED_SERIES,
+    DISPATCHING_LIMITED,
+    PUBLISHING_LIMITED,
+    SIZE_LIMIT,
+)
 from pulsar_steward.model.subscription import COMPACTION
 from pulsar_steward.model.tables import BROKERS, CLIENTS, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.model.topics import PARTITION_END, namespace_of, partitioned_topic
@@ -40,6 +47,12 @@ HELD = "held"
 COMPACTED = "compacted"
 """Sign of a large backlog of compaction, which may fail: also of the topics of topic policies."""
 
+PAUSED, HELD_BACK = "paused", "held_back"
+"""Signs of producers and subscriptions that a rate held back: its topic may have set that rate itself."""
+
+OWN_RATES = {PAUSED: ("publishRate",), HELD_BACK: ("dispatchRate", "subscriptionDispatchRate")}
+"""Rates of a topic itself that are read, by sign."""
+
 MANY_TO_COMPACT = 1000
 
 SIGNS = (
@@ -55,6 +68,8 @@ SIGNS = (
     "consumed_bytes",
     UNATTENDED,
     COMPACTED,
+    PAUSED,
+    HELD_BACK,
 )
 """Signs of trouble, in the order in which they take turns.
 
@@ -176,6 +191,14 @@ def looked_into(found: pa.Table) -> frozenset[str]:
     return frozenset(found.filter(needed)["topic"].to_pylist())
 
 
+def held_by_rates(found: pa.Table) -> dict[str, tuple[str, ...]]:
+    """By the full name of a suspect, without a partition's number: the rates of its own that may have held it back."""
+    rates: defaultdict[str, set[str]] = defaultdict(set)
+    for row in found.filter(pc.field("sign").isin(list(OWN_RATES))).to_pylist():
+        rates[partitioned_topic(row["topic"])].update(OWN_RATES[row["sign"]])
+    return {base: tuple(sorted(names)) for base, names in rates.items()}
+
+
 def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
     """Takes the first of each list, then the second of each, and so on, each name once."""
     names = (name for names in zip_longest(*lists) for name in names if name is not None)
@@ -203,7 +226,11 @@ def _is_behind(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
-    return {"delayed": pc.if_else(pc.equal(rows["series"], DELAYED_SERIES), rows["value"], None)}
+    series = {"delayed": [DELAYED_SERIES], PAUSED: [PUBLISHING_LIMITED], HELD_BACK: [*DISPATCHING_LIMITED]}
+    return {
+        sign: pc.if_else(pc.is_in(rows["series"], pa.array(names)), rows["value"], None)
+        for sign, names in series.items()
+    }
 
 
 def _of_clients(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
@@ -253,7 +280,7 @@ INTERNALS_OF = 4
 They are also read for the topics of `looked_into`.
 """
 
-_OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
+_OWN = ("topic_quota_json", "topic_retention_json", "topic_rates_json", "delayed_buckets")
 
 _DRILLED = f"""
 with counted as (
@@ -267,13 +294,19 @@ order by topic, subscription
 """  # noqa: S608 - names of columns
 
 
-def wanted_of(topics: Sequence[str], namespaces: pa.Table, into: Collection[str] = ()) -> list[DetailRequest]:
+def wanted_of(
+    topics: Sequence[str],
+    namespaces: pa.Table,
+    into: Collection[str] = (),
+    rates: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[DetailRequest]:
     """Requests about suspects, the worst first, each with the bundle whose owner gets it.
 
     Args:
         topics: Full names.
         namespaces: The table `namespaces`.
         into: Topics whose ledgers and cursors are read as well.
+        rates: Result of `held_by_rates`.
     """
     known = frozenset(topics)
     bundle_of = _BundleOf(namespaces, {namespace_of(topic) for topic in topics})
@@ -286,7 +319,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table, into: Collection[str]
         # A partitioned topic's own policies are reported by the owner of its first partition.
         bundle = bundle_of(base if base in known else f"{base}-partition-0")
         if bundle:
-            wanted.append(DetailRequest(bundle, base, policies=True))
+            wanted.append(DetailRequest(bundle, base, policies=True, rates=(rates or {}).get(base, ())))
     return wanted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,6 +44,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
         most_partitions: Most partitions of a topic by brokers' settings; 0: no limit.
         most_topics: Most topics of its namespace, by its policies or brokers' settings; 0: no limit.
         topics: Topics of its namespace, each partition counted; at planning, the loaded ones. 0 without a limit.
+        created: When the metadata store got its first partition, UTC; None: not known, as at planning.
     """
 
     partitions: int
@@ -53,6 +55,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
     most_partitions: int = 0
     most_topics: int = 0
     topics: int = 0
+    created: datetime | None = None
 
     def against_order(self) -> Iterator[str]:
         """Reasons why consumers would notice that keys go to other partitions, or new partitions be missed."""

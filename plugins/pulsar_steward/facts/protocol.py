@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 
 
 class Bookies(msgspec.Struct, frozen=True, kw_only=True):
-    """Bookies of a cluster, as far as they are known.
+    """Bookies for the ledgers of a namespace, as far as they are known.
 
     Attributes:
-        listed: Those that belong to it, up or down, as brokers report them.
+        groups: Groups of bookies that its ledgers keep to; empty: they may be on any. At planning it is not known.
+        listed: Bookies of these groups that belong to the cluster, up or down, as brokers report them.
         writable: Those that the policy names (`collect.metrics_urls`) and that report that they take writes.
         read_only: Those that the policy names and that report that they do not.
     """
 
+    groups: tuple[str, ...] = ()
     listed: int
     writable: int = 0
     read_only: int = 0
@@ -80,7 +82,8 @@ class ClusterFacts(Protocol):
 
     Attributes:
         now: The time of the look, UTC.
-        seen_at: Time of the plan's snapshot, UTC.
+        planned_at: Time of the plan's own snapshot, UTC.
+        seen_at: The same, or the time of a later snapshot that proposed the same.
         planned_for: The Pulsar cluster of the plan.
         planning: True at planning, with facts from a snapshot; False right before the call, with live facts.
         place_in_run: Number of the step's change in its run, from 1.
@@ -88,6 +91,9 @@ class ClusterFacts(Protocol):
 
     @property
     def now(self) -> datetime: ...  # noqa: D102 - said above
+
+    @property
+    def planned_at(self) -> datetime: ...  # noqa: D102 - said above
 
     @property
     def seen_at(self) -> datetime: ...  # noqa: D102 - said above
@@ -118,8 +124,8 @@ class ClusterFacts(Protocol):
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies in the policy that take no writes."""
 
-    def bookies(self) -> Bookies | Unknown:
-        """The cluster's bookies, and how many of them are known to take writes."""
+    def bookies(self, namespace: str) -> Bookies | Unknown:
+        """The bookies for a namespace's ledgers, and how many of them are known to take writes."""
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies allow for a namespace; None: every broker."""

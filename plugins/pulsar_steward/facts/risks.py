@@ -17,7 +17,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.topics import is_system_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.policy.schema import Policy
@@ -161,6 +161,27 @@ class OpenBatches(msgspec.Struct, frozen=True, kw_only=True):
     messages_per_entry: int = 0
 
 
+class Replicated(msgspec.Struct, frozen=True, kw_only=True):
+    """A remote cluster that a topic is replicated to, and the entries that were not sent there yet; None: unknown."""
+
+    cluster: str
+    entries: int | None
+
+
+class UnsentReplication(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic of which something may not have been sent to a cluster that its own policy alone names.
+
+    Attributes:
+        topic: Full name.
+        cluster: The remote cluster.
+        entries: Entries that wait; None: not known.
+    """
+
+    topic: str
+    cluster: str
+    entries: int | None
+
+
 class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     """Risks of a change of a bundle.
 
@@ -174,6 +195,8 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
         lost_messages: Messages that these may lose while their clients reconnect, at their present rates; None: not
             known.
         delayed_index_bytes: Size of delayed messages' indexes in memory, for which the backlog is read again.
+        unsent: The worst topics that some brokers drop what was not sent of (`drops_unsent`), at most `MAX_NAMED`.
+        unsent_count: Number of all of them, each remote cluster counted.
         unknown: Unknown facts about the producers' return, in words.
     """
 
@@ -185,6 +208,8 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     volatile_topics: int = 0
     lost_messages: int | None = 0
     delayed_index_bytes: int = 0
+    unsent: tuple[UnsentReplication, ...] = ()
+    unsent_count: int = 0
     unknown: tuple[str, ...] = ()
 
     def with_room(self, most_again: int, *, consumed: bool) -> InFlight:
@@ -214,6 +239,7 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
         delayed_index_bytes: Size of its subscriptions' indexes of delayed messages.
         rate_in: Messages per second from producers; None: not known.
         subscriptions: Its subscriptions that are read.
+        replicated: The remote clusters that it is replicated to.
     """
 
     topic: str
@@ -225,6 +251,7 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
     delayed_index_bytes: int = 0
     rate_in: float | None = 0.0
     subscriptions: tuple[SubscriptionFigures, ...] = ()
+    replicated: tuple[Replicated, ...] = ()
 
     @property
     def is_persistent(self) -> bool:
@@ -239,24 +266,30 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         quotas: Quotas of the namespace: its own, or the brokers' defaults.
         kept_acks: Acknowledgements that survive a move.
         index_in_memory: True if delayed messages' indexes are in memory only.
+        remotes: Clusters that the namespace's policies replicate to, this one included; None: not known.
     """
 
     quotas: dict[SettingName, BacklogQuota] = {}
     kept_acks: KeptAcks = KeptAcks()
     index_in_memory: bool = True
+    remotes: frozenset[str] | None = None
 
 
-def surroundings_of(settings: Mapping[SettingName, Setting], running: Mapping[str, str]) -> Surroundings:
+def surroundings_of(
+    settings: Mapping[SettingName, Setting], running: Mapping[str, str], remotes: Collection[str] | None
+) -> Surroundings:
     """Settings in force for the topics of a namespace.
 
     Args:
         settings: Settings in force in the namespace: its own, or else the brokers' defaults.
         running: Brokers' running settings; a missing setting has its default.
+        remotes: Clusters that the namespace's policies replicate to; None: not known.
     """
     return Surroundings(
         quotas={name: value for name, value in settings.items() if isinstance(value, BacklogQuota)},
         kept_acks=kept_acks(running),
         index_in_memory="Bucket" not in running.get(TRACKER, ""),
+        remotes=None if remotes is None else frozenset(remotes),
     )
 
 
@@ -279,6 +312,7 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
     lost = [ceil(max(rate, 0.0) * policy.health.return_seconds) for rate in rates if rate is not None]
     holey = sorted(_holey(topics, around.kept_acks), key=lambda each: (-each.holes, each.topic, each.subscription))
     batches = sorted(_open_batches(topics, around.kept_acks, guards.largest_batch_messages), key=_gravest)
+    unsent = sorted(_unsent(topics, around.remotes), key=lambda each: (-(each.entries or 0), each.topic, each.cluster))
     again = [each.may_come_again for each in batches if each.may_come_again is not None]
     return MoveRisks(
         held=tuple(held[:MAX_NAMED]),
@@ -289,6 +323,8 @@ def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: 
         volatile_topics=len(volatile),
         lost_messages=sum(lost) if len(lost) == len(rates) else None,
         delayed_index_bytes=sum(topic.delayed_index_bytes for topic in topics) if around.index_in_memory else 0,
+        unsent=tuple(unsent[:MAX_NAMED]),
+        unsent_count=len(unsent),
     )
 
 
@@ -330,6 +366,15 @@ def _held_by(own: int | None, common: int, quota: BacklogQuota | None, *, least:
     if quota is None or limit != common:
         return [(limit, "a quota of its own")]
     return [] if quota.policy is QuotaPolicy.EVICT else [(limit, quota.policy.value)]
+
+
+def _unsent(topics: Iterable[TopicFigures], remotes: frozenset[str] | None) -> Iterator[UnsentReplication]:
+    """Topics with something to send, now or by the time of a move, to clusters that the namespace does not name."""
+    for topic in topics:
+        for each in topic.replicated:
+            named = remotes is not None and each.cluster in remotes
+            if topic.is_persistent and not named and (each.entries != 0 or topic.rate_in != 0):
+                yield UnsentReplication(topic=topic.topic, cluster=each.cluster, entries=each.entries)
 
 
 def _acknowledging(topics: Iterable[TopicFigures]) -> Iterator[tuple[str, SubscriptionFigures]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import BundleGuard, Objection
+from pulsar_steward.model.pulsar_versions import drops_unsent
 from pulsar_steward.model.step import present_owner
 from pulsar_steward.model.units import bytes_in_words, counted
 
@@ -83,6 +84,7 @@ class Circles(BundleGuard):
 
     name = "circles"
     objection = Objection.REFUSED
+    ahead = True
     not_asked_of_rollbacks = "a person asks for it, and no balancer; what is proposed next stops at the circle"
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
@@ -139,6 +141,37 @@ class ProducersReturn(BundleGuard):
             f"PRODUCERS COULD NOT COME BACK to {risks.held_count:,} of its topics: {worst.topic} uses"
             f" {worst.used_percent} % of its quota ({worst.limit}), with {counted(worst.producers, 'producer')};"
             f" {margin} % have to be free ({key}). Drain the backlog or raise the quota first"
+        )
+        return self.result(reason, passed=False)
+
+
+# Some releases drop the cursors of replication that only a topic's own policy asks for, and begin anew at the end
+# (apache/pulsar#22890): which broker loads the topic is not known beforehand, so every version counts.
+class ReplicationKept(BundleGuard):
+    """Looks for messages that a broker would never replicate once it loads their topic anew."""
+
+    name = "replication_kept"
+    objection = Objection.REFUSED
+
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a step on a bundle with a topic that has something to send, by a policy of its own alone."""
+        risks = facts.move_risks(change)
+        if not risks.unsent:
+            return self.result("nothing waits that a topic's own policy alone replicates", passed=True)
+        versions = facts.versions()
+        if isinstance(versions, Unknown):
+            return self.result(versions.reason, passed=False)
+        dropping = [each for each in versions if drops_unsent(each)]
+        if not dropping:
+            return self.result("brokers keep what is not replicated yet when they load a topic anew", passed=True)
+        worst = risks.unsent[0]
+        waits = "an unknown number waits"
+        if worst.entries is not None:
+            waits = counted(worst.entries, "entry waits", "entries wait")
+        reason = (
+            f"Pulsar {dropping[0]} never sends what waits of {counted(risks.unsent_count, 'topic')} once it loads them"
+            f" anew, as their own policies alone name the cluster: {waits} of {worst.topic} for {worst.cluster}, and"
+            " what is published meanwhile. Name it in the namespace's policy, or upgrade, first"
         )
         return self.result(reason, passed=False)
 

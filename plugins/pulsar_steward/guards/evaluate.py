@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guards.bundles import Boundaries, Circles, Clients, Cooldown, DelayedIndex, Owner, ProducersReturn
+from pulsar_steward.guards.bundles import (
+    Boundaries,
+    Circles,
+    Clients,
+    Cooldown,
+    DelayedIndex,
+    Owner,
+    ProducersReturn,
+    ReplicationKept,
+)
 from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.every_change import (
     FreshSnapshot,
@@ -19,7 +28,7 @@ from pulsar_steward.guards.every_change import (
 from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder
+from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
 from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
 from pulsar_steward.guards.settings import (
     BookiesEnough,
@@ -59,8 +68,10 @@ GUARDS: tuple[Guard, ...] = (
     AckHoles(),
     VolatileTopics(),
     DelayedIndex(),
+    ReplicationKept(),
     CoordinatorLimit(),
     CoordinatorsRest(),
+    TopicAsPlanned(),
     PartitionLimit(),
     PartitionOrder(),
     SettingAsPlanned(),
@@ -100,16 +111,26 @@ def evaluate(step: GuardedChange, facts: ClusterFacts, policy: Policy) -> tuple[
     return tuple(guard.check(step, facts, policy) for guard in guards_of(step))
 
 
-def objection_to(step: GuardedChange, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
+def objection_to(
+    step: GuardedChange, facts: ClusterFacts, policy: Policy, *, ahead: bool = False
+) -> tuple[Objection, str] | None:
     """Outcome and reasons if a step must not be done now; None: no guard vetoes it.
 
     Drift has priority over refusal: if the cluster has changed, the reasons for a refusal are outdated too.
+
+    Args:
+        step: The step.
+        facts: Facts of the cluster.
+        policy: Thresholds and limits.
+        ahead: True if steps that it waits for are not done yet: only guards that can check it then are asked.
 
     Raises:
         AdminError: If a fact that a guard needs cannot be read.
         LedgerError: If the ledger cannot be read.
     """
-    results = [(guard.objection, guard.check(step, facts, policy)) for guard in guards_of(step)]
+    results = [
+        (guard.objection, guard.check(step, facts, policy)) for guard in guards_of(step) if guard.ahead or not ahead
+    ]
     for objection in (Objection.DRIFTED, Objection.REFUSED):
         reasons = [
             f"{result.guard}: {result.reason}" for kind, result in results if kind is objection and not result.passed

@@ -24,6 +24,7 @@ class SameCluster(Guard):
 
     name = "same_cluster"
     objection = Objection.DRIFTED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes any change if another cluster responds."""
@@ -38,6 +39,7 @@ class FreshSnapshot(Guard):
 
     name = "fresh_snapshot"
     objection = Objection.DRIFTED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step if the plan's snapshot is older than `guards.snapshot_valid_minutes`."""
@@ -56,6 +58,7 @@ class WholeCluster(Guard):
 
     name = "whole_cluster"
     objection = Objection.REFUSED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step while a listed broker does not respond, or a bookie takes no writes."""
@@ -72,6 +75,7 @@ class VersionTried(Guard):
 
     name = "version_tried"
     objection = Objection.REFUSED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an operation that a broker's version lacks, that failed there, or that was never tried."""
@@ -93,6 +97,7 @@ class ProvedFirst(Guard):
 
     name = "proved_first"
     objection = Objection.REFUSED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step if another batch changed the cluster since the snapshot and was not proved."""
@@ -106,6 +111,7 @@ class Window(Guard):
 
     name = "window"
     objection = Objection.REFUSED
+    ahead = True
     not_asked_of_rollbacks = "what does harm is taken back now, and not in the next window"
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
@@ -126,6 +132,7 @@ class Limits(Guard):
 
     name = "limits"
     objection = Objection.REFUSED
+    ahead = True
     not_asked_of_rollbacks = (
         "it has no more steps than what it takes back, and harm must not stay until an hour is over"
     )
@@ -147,6 +154,7 @@ class Protected(Guard):
 
     name = "protected"
     objection = Objection.REFUSED
+    ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step in one of `apply.protected_namespaces`."""

@@ -43,12 +43,15 @@ class Guard(ABC):
         objection: Outcome of a step that it vetoes.
         aspect: Part of the cluster that it guards: it checks the kinds of change that alter it; None: all kinds.
         not_asked_of_rollbacks: Reason why it does not check rollbacks; empty: it checks them.
+        ahead: True if it can check a step before the steps that this one waits for, such as the move of a part before
+            the split. Splits cannot be undone, so a move that will be vetoed has to stop them.
     """
 
     name: ClassVar[str]
     objection: ClassVar[Objection]
     aspect: ClassVar[Aspect | None] = None
     not_asked_of_rollbacks: ClassVar[str] = ""
+    ahead: ClassVar[bool] = False
 
     def is_asked_of(self, step: GuardedChange) -> bool:
         """True if this guard checks a step."""

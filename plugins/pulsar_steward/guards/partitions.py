@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, PartitionGuard
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.partitions import PartitionedTopic
@@ -48,6 +49,30 @@ def _over_brokers_limits(change: AddPartitions, topic: PartitionedTopic) -> str 
             f" (max_topics_per_namespace, {MOST_OF_NAMESPACE})"
         )
     return None
+
+
+class TopicAsPlanned(PartitionGuard):
+    """Looks for a topic that was deleted and made anew, with as many partitions, since it was planned for."""
+
+    name = "topic_as_planned"
+    objection = Objection.DRIFTED
+
+    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a topic that is younger than the plan, or of which it is not known; brokers are asked at the call."""
+        if facts.planning:
+            return self.result("whether it is still this topic is asked right before the call", passed=True)
+        topic = facts.partitioned_topic(change)
+        if isinstance(topic, Unknown):
+            return self.result(topic.reason, passed=False)
+        if topic.created is None:
+            unknown = f"when {change.topic} was made is not known: it may be another one of this name by now"
+            return self.result(unknown, passed=False)
+        # The metadata store's clock tells the one time, and Steward's the other.
+        apart = timedelta(seconds=policy.guards.most_clock_difference_seconds)
+        made = f"{change.topic} was made at {time_in_words(topic.created)}"
+        if topic.created < facts.planned_at - apart:
+            return self.result(f"{made}, before it was planned for", passed=True)
+        return self.result(f"{made}: what was planned for was another one of this name", passed=False)
 
 
 class PartitionOrder(PartitionGuard):

@@ -208,7 +208,7 @@ class CopiesKept(SettingGuard):
 # Without as many writable bookies as E no ledger can be made: no topic can be loaded, and loaded ones stop at their
 # next ledger.
 class BookiesEnough(SettingGuard):
-    """Compares E with the bookies that may take writes."""
+    """Compares E with the bookies that may take writes: all, or those of the namespace's affinity group."""
 
     name = "bookies_enough"
     objection = Objection.REFUSED
@@ -223,10 +223,11 @@ class BookiesEnough(SettingGuard):
         was = before.quorums[:2] if isinstance(before, Persistence) else (0, 0)
         if was == after.quorums[:2]:
             return self.result(f"E {after.ensemble} and Qw {after.write_quorum} stay as they are", passed=True)
-        told = facts.bookies()
+        told = facts.bookies(change.namespace)
         if isinstance(told, Unknown):
             return self.result(told.reason, passed=False)
-        words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')} that may take writes"
+        of_group = f" of {change.namespace}'s affinity group ({', '.join(told.groups)})" if told.groups else ""
+        words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')}{of_group} that may take writes"
         raised = after.ensemble > was[0] or after.write_quorum > was[1]
         if after.ensemble > told.may_write:
             words += ": no ledger could be made"

@@ -22,6 +22,7 @@ class TargetActive(TargetGuard):
 
     name = "target_active"
     objection = Objection.DRIFTED
+    ahead = True
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a move to a broker that is gone or owns the bundle already."""
@@ -37,6 +38,7 @@ class TargetAllowed(TargetGuard):
 
     name = "target_allowed"
     objection = Objection.REFUSED
+    ahead = True
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a draining or excluded broker."""
@@ -58,6 +60,7 @@ class AntiAffinity(TargetGuard):
 
     name = "anti_affinity"
     objection = Objection.REFUSED
+    ahead = True
 
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a move to a broker with more namespaces of the group than another broker has."""

@@ -93,11 +93,12 @@ def place_of(table: Table, number: int | ColumnElement[int]) -> ScalarSelect[int
 
 def row_digest(row: Mapping[Any, Any]) -> str:
     """SHA-256 of a row's content, as given or as read back; null values are left out."""
-    return digest({str(name): _plain(value) for name, value in row.items() if value is not None})
-
-
-def _plain(value: object) -> object:
-    return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+    plain = {
+        str(name): value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+        for name, value in row.items()
+        if value is not None
+    }
+    return digest(plain)
 
 
 class Appending:
@@ -124,7 +125,8 @@ class Appending:
         names = key_columns(table)
         number = made[0] if made is not None and len(made) == 1 and isinstance(made[0], int) else 0
         given = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
-        kept = list(held_rows(self.connection, table, select(table).where(*_named(table, given))))
+        stored = select(table).where(*(table.c[name] == given[name] for name in names))
+        kept = list(held_rows(self.connection, table, stored))
         if [(row_digest(row.values), row.odd) for row in kept] != [(row_digest(given), ())]:
             raise LedgerTampered(
                 f"the database did not keep row {row_key(table, given)} of {table.name} as it was given: a trigger or"
@@ -151,10 +153,6 @@ class Appending:
         self.connection.execute(insert(CHAIN), {**values, "plan_id": row.get("plan_id")})
         self.head = Head(sequence, link)
         self.connection.execute(update(HEAD).where(HEAD.c.name == HEAD_NAME).values(sequence=sequence, hash=link))
-
-
-def _named(table: Table, row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
-    return [table.c[name] == row[name] for name in key_columns(table)]
 
 
 @contextmanager
@@ -237,16 +235,12 @@ def held_rows(connection: Connection, table: Table, query: Select[Any]) -> Itera
     forms = [_Form(column, connection.dialect) for column in table.columns]
     bare = query.with_only_columns(*(type_coerce(column, NullType()) for column in table.columns))
     for row in connection.execute(bare.execution_options(yield_per=ROWS_PER_QUERY)):
-        yield _read(forms, row)
-
-
-def _read(forms: list[_Form], row: Any) -> HeldRow:
-    values: dict[str, Any] = {}
-    odd: list[str] = []
-    for form, held in zip(forms, row, strict=True):
-        try:
-            values[form.name] = None if held is None else form.read(held)
-        except (TypeError, ValueError, AttributeError):
-            values[form.name] = held
-            odd.append(form.name)
-    return HeldRow(values, tuple(odd))
+        values: dict[str, Any] = {}
+        odd: list[str] = []
+        for form, held in zip(forms, row, strict=True):
+            try:
+                values[form.name] = None if held is None else form.read(held)
+            except (TypeError, ValueError, AttributeError):
+                values[form.name] = held
+                odd.append(form.name)
+        yield HeldRow(values, tuple(odd))

@@ -32,7 +32,7 @@ from pulsar_steward.model.cluster import NamedCluster
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy import Connection, Engine, Select
+    from sqlalchemy import Column, Connection, Engine, Select
 
 Question = TypeVar("Question", WaitingQuestion, UnaskedQuestion)
 
@@ -110,13 +110,19 @@ def ledger_counts(engine: Engine, now: datetime, seen: Collection[str] = ()) -> 
 
 
 def _counts(connection: Connection, now: datetime, seen: Collection[str]) -> LedgerCounts:
-    plans = {row["cluster"]: row["count"] for row in rows_of(connection, _plans())}
+    of_cluster = tables.PLANS.c.cluster
+    of_plans = select(of_cluster, func.count().label("plans")).group_by(of_cluster)
+    plans = {row["cluster"]: row["plans"] for row in rows_of(connection, of_plans)}
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
     batches = open_batches(connection, now)
     waiting = _by_cluster(waiting_questions(batches, now))
     unasked = _by_cluster(unasked_questions(batches, now))
     approved = Counter((each.cluster, each.kind) for each in batches if each.state(now) is BatchState.APPROVED)
-    answers, outcomes, health = (_sums(connection, query) for query in (_answers(), _outcomes(), _health(connection)))
+    answers = _by_kind(connection, tables.ANSWERS.c.decision)
+    outcomes = _by_kind(connection, tables.OUTCOMES.c.outcome)
+    health: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for cluster, level, number in connection.execute(_health(connection)):
+        health[cluster][level] = number
     calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
     answering = _durations(connection, _answer_times())
     carrying_out = _durations(connection, _batch_times())
@@ -131,9 +137,9 @@ def _counts(connection: Connection, now: datetime, seen: Collection[str]) -> Led
             running=running_batch(connection, leases.get(cluster), now),
             halt=halt_in(connection, NamedCluster(cluster)),
             lease_ends_at=leases[cluster].expires_at if cluster in leases else None,
-            answers=_pairs(answers.get(cluster, {})),
-            outcomes=_pairs(outcomes.get(cluster, {})),
-            health={level: number for (level,), number in health.get(cluster, {}).items()},
+            answers=answers.get(cluster, {}),
+            outcomes=outcomes.get(cluster, {}),
+            health=health.get(cluster, {}),
             without_outcome=calls[cluster]["count"] if cluster in calls else 0,
             oldest_without_outcome=calls[cluster]["oldest"] if cluster in calls else None,
             answer_seconds=tuple(answering.get(cluster, ())),
@@ -155,20 +161,15 @@ def _by_cluster(questions: Sequence[Question]) -> Mapping[str, list[Question]]:
     return found
 
 
-def _plans() -> Select[Any]:
-    return select(tables.PLANS.c.cluster, func.count().label("count")).group_by(tables.PLANS.c.cluster)
-
-
-def _answers() -> Select[Any]:
-    said = tables.ANSWERS.c.decision
-    query = of_batches(tables.ANSWERS, said, func.count().label("count"))
-    return query.group_by(tables.PLANS.c.cluster, tables.BATCHES.c.kind, said)
-
-
-def _outcomes() -> Select[Any]:
-    came_to = tables.OUTCOMES.c.outcome
-    query = of_batches(tables.OUTCOMES, came_to, func.count().label("count"))
-    return query.group_by(tables.PLANS.c.cluster, tables.BATCHES.c.kind, came_to)
+def _by_kind(connection: Connection, result: Column[str]) -> Mapping[str, Mapping[tuple[str, str], int]]:
+    """Number of rows by cluster, and by kind of batch and result."""
+    query = of_batches(result.table, result, func.count()).group_by(
+        tables.PLANS.c.cluster, tables.BATCHES.c.kind, result
+    )
+    found: defaultdict[str, dict[tuple[str, str], int]] = defaultdict(dict)
+    for cluster, kind, value, number in connection.execute(query):
+        found[cluster][kind, value] = number
+    return found
 
 
 def _health(connection: Connection) -> Select[Any]:
@@ -219,15 +220,3 @@ def _durations(connection: Connection, query: Select[Any]) -> Mapping[str, list[
     for row in rows_of(connection, query):
         found[row["cluster"]].append(max((row["ended"] - row["began"]).total_seconds(), 0.0))
     return found
-
-
-def _sums(connection: Connection, query: Select[Any]) -> Mapping[str, Counter[tuple[str, ...]]]:
-    """Counts by cluster and by the columns between the cluster and the count."""
-    found: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
-    for cluster, *which, number in connection.execute(query):
-        found[cluster][tuple(which)] += number
-    return found
-
-
-def _pairs(sums: Mapping[tuple[str, ...], int]) -> Mapping[tuple[str, str], int]:
-    return {(first, second): number for (first, second), number in sums.items()}

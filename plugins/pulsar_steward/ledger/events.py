@@ -16,7 +16,7 @@ from pulsar_steward.model.step import Change
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import RowMapping
 
@@ -79,94 +79,75 @@ _TONES = {
 }
 
 
-EventFields = tuple[datetime, EventKind, str, str, str | None]
-"""Time, kind, tone, words and person of an event."""
+Told = tuple[EventKind, str, str]
+"""Kind, tone and words of an event."""
 
 
-def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> EventFields:
-    said = "; ".join(each["title"] for each in of_plan) or "nothing is to be done"
-    return row["created_at"], EventKind.PLANNED, "open" if of_plan else "quiet", said, None
-
-
-def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    return row["at"], EventKind.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
-
-
-def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
+def _confirmation(row: RowMapping, *_: object) -> Told:
     together = len(decode(row["batch_ids"], tuple[str, ...]))
     which = "the question stands" if together == 1 else f"{together:,} questions of the plan stand"
-    words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
-    return row["at"], EventKind.CONFIRMED, "quiet", words, None
+    return EventKind.CONFIRMED, "quiet", f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
 
 
-def _question_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
-    title = f"{batch['title']}: " if batch else ""
-    return row["at"], EventKind.QUESTION_ENDED, "quiet", f"{title}{row['words']}", None
-
-
-def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
+def _request(row: RowMapping, title: str, _: object) -> Told:
     voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
     by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
-    title = f"{batch['title']}: " if batch else ""
-    return row["at"], EventKind.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
+    return EventKind.ASKED, "open", f"{title}{voice}{by}"
 
 
-def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
+def _answer(row: RowMapping, title: str, _: object) -> Told:
     steps = decode(row["step_ids"], tuple[str, ...])
     of_steps = f", {counted(len(steps), 'step')}" if steps else ""
     comment = f' "{row["comment"]}"' if row["comment"] else ""
-    words = f"{row['decision']}{of_steps}: {row['reason'] or (batch['title'] if batch else '')}{comment}"
-    return row["answered_at"], EventKind.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
+    words = f"{row['decision']}{of_steps}: {row['reason'] or title.removesuffix(': ')}{comment}"
+    return EventKind.ANSWERED, _TONES.get(row["decision"], "bad"), words
 
 
-def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    return row["at"], EventKind.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
-
-
-def _silence_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
-    title = f"{batch['title']}: " if batch else ""
-    words = f"{title}it may be asked again, said {row['said_by']}: {row['reason']}"
-    return row["at"], EventKind.SILENCE_ENDED, "open", words, row["said_by"]
-
-
-def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
+def _intent(row: RowMapping, *_: object) -> Told:
     again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
-    return row["at"], EventKind.CALLED, "open", f"{kind_of(decode(row['change'], Change)).describe()}{again}", None
+    return EventKind.CALLED, "open", f"{kind_of(decode(row['change'], Change)).describe()}{again}"
 
 
-def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    tone = _TONES.get(row["outcome"], "bad")
-    return row["at"], EventKind.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
+def _proof(row: RowMapping, *_: object) -> Told:
+    tone, said = ("good", "proved") if row["proved"] else ("bad", "not proved")
+    return EventKind.PROVED, tone, f"{said}: {row['reason']}"
 
 
-def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    said = "proved" if row["proved"] else "not proved"
-    return row["at"], EventKind.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
-
-
-def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
+def _dry_run(row: RowMapping, *_: object) -> Told:
     lines = counted(len(row["text"].splitlines()), "line")
-    return row["at"], EventKind.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
+    return EventKind.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}"
 
 
-def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
+def _halt(row: RowMapping, *_: object) -> Told:
     what, tone = (EventKind.HALTED, "bad") if row["halted"] else (EventKind.RESUMED, "good")
-    return row["at"], what, tone, f"{row['said_by']}: {row['reason']}", row["said_by"]
+    return what, tone, f"{row['said_by']}: {row['reason']}"
 
 
-TELLERS = {
-    tables.PLANS.name: _plan,
-    tables.SUPERSESSIONS.name: _supersession,
+TELLERS: Mapping[str, Callable[[RowMapping, str, Sequence[str]], Told]] = {
+    tables.PLANS.name: lambda _, __, titles: (
+        (EventKind.PLANNED, "open", "; ".join(titles))
+        if titles
+        else (EventKind.PLANNED, "quiet", "nothing is to be done")
+    ),
+    tables.SUPERSESSIONS.name: lambda row, *_: (
+        (EventKind.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}")
+    ),
     tables.CONFIRMATIONS.name: _confirmation,
-    tables.QUESTION_ENDS.name: _question_end,
+    tables.QUESTION_ENDS.name: lambda row, title, _: (EventKind.QUESTION_ENDED, "quiet", f"{title}{row['words']}"),
     tables.REQUESTS.name: _request,
     tables.ANSWERS.name: _answer,
-    tables.ANSWER_USES.name: _use,
-    tables.SILENCE_ENDS.name: _silence_end,
+    tables.ANSWER_USES.name: lambda row, *_: (
+        (EventKind.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}")
+    ),
+    tables.SILENCE_ENDS.name: lambda row, title, _: (
+        (EventKind.SILENCE_ENDED, "open", f"{title}it may be asked again, said {row['said_by']}: {row['reason']}")
+    ),
     tables.INTENTS.name: _intent,
-    tables.OUTCOMES.name: _outcome,
+    tables.OUTCOMES.name: lambda row, *_: (
+        (EventKind.ENDED, _TONES.get(row["outcome"], "bad"), f"{row['outcome']}: {row['reason']}")
+    ),
     tables.PROOFS.name: _proof,
     tables.DRY_RUNS.name: _dry_run,
     tables.HALTS.name: _halt,
 }
-"""Functions by table that make an event from a row, its batch (if any), and all batches of its plan."""
+"""Makes an event by table, from a row, its batch's title with a colon (or nothing), and the titles of its plan."""

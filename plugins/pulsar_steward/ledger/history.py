@@ -195,21 +195,22 @@ class _Reader:
         for link in links:
             row = rows.get((link["table_name"], link["row_key"]))
             if row is not None:
-                of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
+                titles = [each["title"] for each in batches.values() if each["plan_id"] == row.get("plan_id")]
                 about = {name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row}
                 if len(confirmed := decode(row.get("batch_ids", "[]"), list[str])) == 1:
                     (about["batch_id"],) = confirmed
                 batch = batches.get((row.get("plan_id"), about.get("batch_id")))
-                at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
+                title = f"{batch['title']}: " if batch else ""
+                what, tone, words = TELLERS[link["table_name"]](row, title, titles)
                 yield LedgerEvent(
                     sequence=link["sequence"],
                     cluster=str(row.get("cluster") or clusters.get(row.get("plan_id"), "")),
                     kind=batch["kind"] if batch else None,
-                    at=at,
+                    at=next(row[name] for name in ("at", "created_at", "answered_at") if name in row),
                     what=what,
                     tone=tone,
                     words=words,
-                    person=person,
+                    person=next((row[name] for name in _PERSONS if name in row), None),
                     **about,
                 )
 
@@ -232,6 +233,9 @@ class _Reader:
         query = select(tables.BATCHES).where(tables.BATCHES.c.plan_id.in_(plans)).order_by(tables.BATCHES.c.position)
         return {(row["plan_id"], row["batch_id"]): row for row in self._connection.execute(query).mappings()}
 
+
+_PERSONS = ("requested_by", "answered_by", "said_by")
+"""Columns that name the person of a row; a table has one at most."""
 
 _BY_NAME = {table.name: table for table in _TOLD}
 _KEYS = {table.name: [column.name for column in table.primary_key.columns] for table in _TOLD}

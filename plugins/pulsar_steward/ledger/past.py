@@ -120,23 +120,20 @@ class PastReader:
             for row in self._calls(select(INTENTS.c.plan_id, INTENTS.c.batch_id), since)
         )
         with transaction(self._engine) as connection:
-            found = (_unproved(connection, *batch) for batch in batches if batch != besides)
-            return next(filter(None, found), None)
+            for plan_id, batch_id in (batch for batch in batches if batch != besides):
+                of_batch = select(PROOFS).where(PROOFS.c.plan_id == plan_id, PROOFS.c.batch_id == batch_id)
+                last = of_batch.order_by(PROOFS.c.proof_id.desc()).limit(1)
+                proof = connection.execute(last).mappings().first()
+                if proof is None or not proof["proved"]:
+                    reason = None if proof is None else proof["reason"]
+                    return Unproved(plan_id=plan_id, batch_id=batch_id, reason=reason)
+        return None
 
     def _calls(self, query: Select[Any], since: datetime) -> Sequence[RowMapping]:
         """Rows of a query of `INTENTS`, limited to this cluster since `since`; oldest first, unless the query sorts."""
         with transaction(self._engine) as connection:
             made = query.where(*_made_in(connection, self._cluster, since))
             return connection.execute(made.order_by(INTENTS.c.intent_id)).mappings().all()
-
-
-def _unproved(connection: Connection, plan_id: str, batch_id: str) -> Unproved | None:
-    """The batch, if its last proof is missing or negative."""
-    of_batch = select(PROOFS).where(PROOFS.c.plan_id == plan_id, PROOFS.c.batch_id == batch_id)
-    proof = connection.execute(of_batch.order_by(PROOFS.c.proof_id.desc()).limit(1)).mappings().first()
-    if proof is not None and proof["proved"]:
-        return None
-    return Unproved(plan_id=plan_id, batch_id=batch_id, reason=None if proof is None else proof["reason"])
 
 
 def _change(document: str) -> Change:

@@ -150,7 +150,8 @@ class LedgerReader:
         """Answers to a batch, oldest first."""
         table = tables.ANSWERS
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
+        rows = self._all(query.order_by(table.c.answer_id))
+        return tuple(from_row(row, RecordedAnswer, step_ids=decode(row["step_ids"])) for row in rows)
 
     def batches(self, plan: Plan) -> dict[str, BatchRecord]:
         """Batches of a recorded plan with all of their rows, by id.
@@ -180,19 +181,21 @@ class LedgerReader:
         """Intents of a batch (calls about to be made), oldest first."""
         table = tables.INTENTS
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        return tuple(_intent(row) for row in self._all(query.order_by(table.c.intent_id)))
+        rows = self._all(query.order_by(table.c.intent_id))
+        return tuple(from_row(row, Intent, change=decode(row["change"]), before=decode(row["before"])) for row in rows)
 
     def outcomes(self, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
         """Outcomes of a batch's steps, oldest first."""
         table = tables.OUTCOMES
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
-        return tuple(_outcome(row) for row in self._all(query.order_by(table.c.outcome_id)))
+        rows = self._all(query.order_by(table.c.outcome_id))
+        return tuple(from_row(row, StepOutcome, proof=decode(row["proof"])) for row in rows)
 
     def proofs(self, plan_id: str) -> tuple[Proof, ...]:
         """Proofs of a plan's batches (the state of the brokers afterwards), oldest first."""
         table = tables.PROOFS
         query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.proof_id)
-        return tuple(_proof(row) for row in self._all(query))
+        return tuple(from_row(row, Proof, shown=decode(row["shown"])) for row in self._all(query))
 
     def dry_runs(self, plan_id: str) -> tuple[DryRun, ...]:
         """Dry runs of a plan, oldest first."""
@@ -296,20 +299,3 @@ def _plan_rows() -> Select[Any]:
     return select(tables.PLANS, newer.c.by_plan_id.label("superseded_by"), newer.c.at.label("superseded_at")).join(
         newer, newer.c.plan_id == tables.PLANS.c.plan_id, isouter=True
     )
-
-
-def _answer(row: RowMapping) -> RecordedAnswer:
-    return from_row(row, RecordedAnswer, step_ids=decode(row["step_ids"]))
-
-
-def _intent(row: RowMapping) -> Intent:
-    decoded = {key: decode(row[key]) for key in ("change", "before")}
-    return from_row(row, Intent, **decoded)
-
-
-def _outcome(row: RowMapping) -> StepOutcome:
-    return from_row(row, StepOutcome, proof=decode(row["proof"]))
-
-
-def _proof(row: RowMapping) -> Proof:
-    return from_row(row, Proof, shown=decode(row["shown"]))

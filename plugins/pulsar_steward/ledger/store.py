@@ -190,7 +190,13 @@ def _write_ahead(connection: Any, _record: Any) -> None:
     """Turns on write-ahead logging, so that readers and one writer do not block each other."""
     # A file changes to this mode once, for good. If two connections try it at the same time, each would wait for the
     # other's read lock. So SQLite fails one at once, whatever the timeout: in a few of 100 openings of a new ledger.
-    for attempt in _while_locked():
+    while_locked = Retrying(
+        retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY),
+        wait=wait_random(0.01, 0.05),
+        stop=stop_after_delay(_SQLITE_WAIT_SECONDS),
+        reraise=True,
+    )
+    for attempt in while_locked:
         with attempt:
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 connection.execute("PRAGMA journal_mode=WAL").close()
@@ -200,15 +206,6 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     """Makes SQLite sync each commit to disk and enforce foreign keys."""
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
-
-
-def _while_locked() -> Retrying:
-    return Retrying(
-        retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY),
-        wait=wait_random(0.01, 0.05),
-        stop=stop_after_delay(_SQLITE_WAIT_SECONDS),
-        reraise=True,
-    )
 
 
 @contextmanager
@@ -274,19 +271,16 @@ def open_to_read(url: URL) -> Engine:
         LedgerError: If it cannot be reached.
     """
     if url.get_backend_name() == "sqlite":
-        return open_ledger(_only_read(url), make=False)
+        file = Path(url.database or "")
+        if not file.is_file():
+            raise ConfigurationError(f"there is no ledger {str(file)!r} yet: the first run of a DAG makes it")
+        only_read = URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
+        return open_ledger(only_read, make=False)
     engine = open_ledger(url, make=False)
     if engine.dialect.name == "postgresql":
         event.listen(engine, "connect", _refuse_changes)
         engine.dispose()  # connections from before the listener
     return engine
-
-
-def _only_read(url: URL) -> URL:
-    file = Path(url.database or "")
-    if not file.is_file():
-        raise ConfigurationError(f"there is no ledger {str(file)!r} yet: the first run of a DAG makes it")
-    return URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
 
 
 def _refuse_changes(connection: Any, _record: Any) -> None:

@@ -97,7 +97,9 @@ def _verdict(connection: Connection, chain: _Chain, noted: Collection[Head]) -> 
     links = chain.links
     if chain.odd:
         return IntegrityReport(head=_end(links), rows=0, tampered=chain.odd)
-    found = [*_broken_links(links), *_wrong_end(connection, links), *_odd_leases(connection)]
+    found = [*_broken_links(links), *_wrong_end(connection, links)]
+    # The chain holds no leases: only those that cannot be read are found.
+    found += [_odd(LEASES, row) for row in held_rows(connection, LEASES, select(LEASES)) if row.odd]
     found += [each for head in noted for each in _not_as_noted(links, head)]
     rows = 0
     for table in CHAINED:
@@ -246,11 +248,6 @@ def _chain(connection: Connection, *which: ColumnElement[bool]) -> _Chain:
     return _Chain(links, tuple(_odd(CHAIN, row) for row in rows if row.odd))
 
 
-def _odd_leases(connection: Connection) -> Iterator[Tampering]:
-    """Yields leases that cannot be read; other leases cannot be verified, as the chain has none."""
-    return (_odd(LEASES, row) for row in held_rows(connection, LEASES, select(LEASES)) if row.odd)
-
-
 def _odd(table: Table, row: HeldRow, link: ChainLink | None = None) -> Tampering:
     key, sequence = _key(table, row), None if link is None else link.sequence
     of_link = "" if link is None else f" (link {sequence})"
@@ -377,13 +374,9 @@ def _wrong_added(connection: Connection, links: Sequence[ChainLink]) -> Iterator
         keys = list(known)
         for start in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[start : start + KEYS_AT_ONCE]
-            query = select(table).where(or_(*(_has_key(table, key) for key in some)))
+            values = [zip(key_columns(table), decode(key, list[Any]), strict=True) for key in some]
+            query = select(table).where(or_(*(and_(*(table.c[n] == v for n, v in key)) for key in values)))
             yield from _compared(connection, table, query, {key: known[key] for key in some})[1]
-
-
-def _has_key(table: Table, key: str) -> ColumnElement[bool]:
-    values = decode(key, list[Any])
-    return and_(*(table.c[name] == value for name, value in zip(key_columns(table), values, strict=True)))
 
 
 def _wrong_rows(table: str, links: Mapping[str, ChainLink], stored: Mapping[str, _Stored]) -> Iterator[Tampering]:

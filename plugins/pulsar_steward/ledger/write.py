@@ -91,7 +91,12 @@ class LedgerWriter:
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if chain.connection.execute(known).first() is None:
                 _add_plan(chain, plan, at, asked_by_batch=questions is not None)
-            _supersede(chain, supersede, plan.plan_id, at)
+            table = tables.SUPERSESSIONS
+            of_older = select(table.c.plan_id).where(table.c.plan_id.in_(supersede))
+            superseded = set(chain.connection.execute(of_older).scalars())
+            for plan_id in dict.fromkeys(supersede):
+                if plan_id not in superseded:
+                    chain.add(table, {"plan_id": plan_id, "by_plan_id": plan.plan_id, "at": at})
             if questions is not None:
                 add_question_changes(chain, plan, questions, at)
 
@@ -305,14 +310,6 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: boo
             "steps": len(batch.steps),
         }
         chain.add(tables.BATCHES, row)
-
-
-def _supersede(chain: Appending, older: Sequence[str], by: str, at: datetime) -> None:
-    table = tables.SUPERSESSIONS
-    known = set(chain.connection.execute(select(table.c.plan_id).where(table.c.plan_id.in_(older))).scalars())
-    for plan_id in dict.fromkeys(older):
-        if plan_id not in known:
-            chain.add(table, {"plan_id": plan_id, "by_plan_id": by, "at": at})
 
 
 def _contents(connection: Connection, answer: Answer) -> str | None:

@@ -9,8 +9,7 @@ import gzip
 import re
 import stat
 import zlib
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -94,7 +93,10 @@ def lines_of(path: Path) -> Iterator[str]:
         Exception: One of `UNREADABLE`, if the file cannot be read to its end.
     """
     left = MAX_BYTES
-    with _opened(path) as file:
+    with path.open("rb") as raw:
+        packed = raw.read(len(_GZIP)) == _GZIP
+        raw.seek(0)
+        file = gzip.GzipFile(fileobj=raw) if packed else raw
         while left > 0 and (line := file.readline(MAX_LINE)):
             left -= len(line)
             rest = line
@@ -120,18 +122,6 @@ def require_file(path: Path) -> None:
             pass
     except OSError as error:
         raise ConfigurationError(f"--logs {path}: {error.strerror or error}") from error
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    with path.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP
-        file.seek(0)
-        if not packed:
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            yield cast("IO[bytes]", unpacked)
 
 
 def _of_json(line: str) -> Entry | None:

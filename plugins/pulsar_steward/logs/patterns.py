@@ -6,11 +6,10 @@ writes it, as names that clients choose occur in messages of other classes.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from pulsar_steward.checks.check import CheckWords
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.finding import Finding, Severity
 
 SECTION = "Logs and thread dumps"
 """Title of the last section of the guide."""
@@ -21,13 +20,13 @@ PAGE = "logs"
 _SOURCE = "docs/checks/logs.md; docs/knowledge.md C: the guide, step five"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pattern:
     """One kind of message.
 
     Attributes:
         words: Meaning of such a message, as a clause.
-        loggers: Classes that write it; empty: any class, for errors of Java itself.
+        loggers: Classes that write it, with blanks between; empty: any class, for errors of Java itself.
         message: Regular expression to find in the message. The group ``took``, if there is one, is a duration.
         severity: Severity of a finding.
         least: Number in one file from which it has this severity; fewer are information.
@@ -35,8 +34,8 @@ class Pattern:
     """
 
     words: str
-    loggers: frozenset[str]
-    message: re.Pattern[str]
+    loggers: str
+    message: str
     severity: Severity = Severity.WARNING
     least: int = 1
     seconds: float = 1.0
@@ -54,24 +53,9 @@ class LogCheck(CheckWords):
     patterns: tuple[Pattern, ...] = ()
     of_dumps: bool = False
 
-
-def _pattern(
-    words: str,
-    loggers: str,
-    message: str,
-    severity: Severity = Severity.WARNING,
-    *,
-    least: int = 1,
-    seconds: float = 1.0,
-) -> Pattern:
-    return Pattern(
-        words=words,
-        loggers=frozenset(loggers.split()),
-        message=re.compile(message),
-        severity=severity,
-        least=least,
-        seconds=seconds,
-    )
+    def finding(self, severity: Severity, subject: str, evidence: str, figures: dict[str, int]) -> Finding:
+        """A finding of this check."""
+        return Finding(check_id=self.check_id, severity=severity, subject=subject, evidence=evidence, figures=figures)
 
 
 def _check(check_id: str, title: str, advice: tuple[str, ...], *patterns: Pattern, of_dumps: bool = False) -> LogCheck:
@@ -130,9 +114,9 @@ _BY_MESSAGE = (
             "Take three thread dumps of that broker (`jstack PID`), ten seconds apart, and give them by --logs too.",
             "Look at GC and CPU of the broker and of the clients' hosts: who stands still is not heard.",
         ),
-        _pattern("no answer to keep-alives", "PulsarHandler", r"^.{0,300}Forcing connection to close after keep-alive"),
-        _pattern("handshakes too slow", "PulsarHandler", r"^.{0,300}Pulsar Handshake was not completed within timeout"),
-        _pattern("no answer to connection checks", "ServerCnx", r"Connection check timed out\. Closing connection"),
+        Pattern("no answer to keep-alives", "PulsarHandler", r"^.{0,300}Forcing connection to close after keep-alive"),
+        Pattern("handshakes too slow", "PulsarHandler", r"^.{0,300}Pulsar Handshake was not completed within timeout"),
+        Pattern("no answer to connection checks", "ServerCnx", r"Connection check timed out\. Closing connection"),
     ),
     _check(
         "log-too-many-requests",
@@ -141,15 +125,15 @@ _BY_MESSAGE = (
             "Find the clients: those that look up or connect for each message, and Go ones, which reconnect for it.",
             "Only then raise `maxConcurrentLookupRequest`, `brokerMaxConnections`, or ZooKeeper's `maxClientCnxns`.",
         ),
-        _pattern("lookups refused", "ServerCnx", r"due to too many lookup-requests"),
-        _pattern(
+        Pattern("lookups refused", "ServerCnx", r"due to too many lookup-requests"),
+        Pattern(
             "connections refused",
             "DefaultConnectionController ConnectionController$DefaultConnectionController ConnectionController",
             r"^Reject connect request from .{0,200} reached the maximum number of",
         ),
-        _pattern("requests refused by a bookie", "BookieRequestProcessor", r"Too many pending requests"),
-        _pattern("requests refused by bookies", "ManagedLedgerImpl", r"Too many request error from bookies"),
-        _pattern(
+        Pattern("requests refused by a bookie", "BookieRequestProcessor", r"Too many pending requests"),
+        Pattern("requests refused by bookies", "ManagedLedgerImpl", r"Too many request error from bookies"),
+        Pattern(
             "connections refused by ZooKeeper", "NIOServerCnxnFactory NettyServerCnxnFactory", r"^Too many connections"
         ),
     ),
@@ -160,7 +144,7 @@ _BY_MESSAGE = (
             "See which brokers may have the namespace: `pulsar-admin ns-isolation-policy list CLUSTER`.",
             "Start the brokers of its group, or take a mistaken policy back: clients come back by themselves.",
         ),
-        _pattern("lookups that found no broker", "NamespaceService", r"^No broker is available for \S+/0x", least=10),
+        Pattern("lookups that found no broker", "NamespaceService", r"^No broker is available for \S+/0x", least=10),
     ),
     _check(
         "log-slow-tasks",
@@ -169,7 +153,7 @@ _BY_MESSAGE = (
             "Take thread dumps meanwhile: they show what such a thread does.",
             "Look at GC first, then at the metadata store: most such tasks wait for one of them.",
         ),
-        _pattern(
+        Pattern(
             "tasks too long",
             "OrderedExecutor",
             r"^(?:Runnable|Callable) .{1,300} took too long (?P<took>\d+) micros",
@@ -184,14 +168,14 @@ _BY_MESSAGE = (
             "Look at ZooKeeper first: its disk, its GC, its `fsync` warnings (check log-metadata-store).",
             "Look at the bookies' number and health: a new ledger needs a whole ensemble.",
         ),
-        _pattern(
+        Pattern(
             "ledgers not made in time",
             "ManagedLedgerImpl",
             r"ledger creation timed-out|\] Timeout creating ledger|Ledger creation was initiated (?P<took>\d+) ms ago",
             seconds=1e-3,
         ),
-        _pattern("ledgers not made", "ManagedLedgerImpl", r"^\[[^\]]{0,500}\] Error creating ledger rc=(?!-6\b)"),
-        _pattern(
+        Pattern("ledgers not made", "ManagedLedgerImpl", r"^\[[^\]]{0,500}\] Error creating ledger rc=(?!-6\b)"),
+        Pattern(
             "entries not written in time", "ManagedLedgerImpl", r"Failed to add entry \S+ in time-out (?P<took>\d+) sec"
         ),
     ),
@@ -203,30 +187,28 @@ _BY_MESSAGE = (
             "See that more bookies are writable than an ensemble needs: `bookkeeper shell listbookies -rw`.",
             "Look at the log and the disks of the bookie that is named.",
         ),
-        _pattern(
+        Pattern(
             "ledgers refused for lack of bookies",
             "ManagedLedgerImpl ManagedLedgerFactoryImpl ServerCnx BookieWatcherImpl",
             r"Error creating ledger rc=-6\b|Not enough non-faulty bookies available",
             Severity.CRITICAL,
         ),
-        _pattern(
-            "no ensemble of bookies", "LedgerCreateOp", r"^Not enough bookies to create ledger", Severity.CRITICAL
-        ),
-        _pattern(
+        Pattern("no ensemble of bookies", "LedgerCreateOp", r"^Not enough bookies to create ledger", Severity.CRITICAL),
+        Pattern(
             "no ensemble of bookies",
             "RackawareEnsemblePlacementPolicyImpl RegionAwareEnsemblePlacementPolicy",
             r"^Not enough .{0,50}bookies are available",
             Severity.CRITICAL,
         ),
-        _pattern("a disk is full", "DiskChecker", r"^Space left on device .{1,500} > threshold", Severity.CRITICAL),
-        _pattern("a bookie became read-only", "BookieStateManager", r"^Transitioning Bookie to ReadOnly mode"),
-        _pattern(
+        Pattern("a disk is full", "DiskChecker", r"^Space left on device .{1,500} > threshold", Severity.CRITICAL),
+        Pattern("a bookie became read-only", "BookieStateManager", r"^Transitioning Bookie to ReadOnly mode"),
+        Pattern(
             "writes to a read-only bookie",
             "WriteEntryProcessor WriteEntryProcessorV3",
             r"^BookieServer is running (?:in|as) readonly mode",
         ),
-        _pattern("entries not written", "PendingAddOp", r"^Failed to write entry \("),
-        _pattern("bookies in quarantine are used", "BookieWatcherImpl", r"^Not enough healthy bookies available"),
+        Pattern("entries not written", "PendingAddOp", r"^Failed to write entry \("),
+        Pattern("bookies in quarantine are used", "BookieWatcherImpl", r"^Not enough healthy bookies available"),
     ),
     _check(
         "log-topics-fenced",
@@ -236,13 +218,13 @@ _BY_MESSAGE = (
             "Look for a second broker that owns the bundle, or for an unload that does not end.",
             "Unload the topic once its bookies are well; restart its broker only if that does not end.",
         ),
-        _pattern(
+        Pattern(
             "producers refused by a fenced topic",
             "PersistentTopic AbstractTopic NonPersistentTopic",
             r"Attempting to add producer to a fenced topic",
             least=10,
         ),
-        _pattern(
+        Pattern(
             "topics asked for while their bundle is unloaded",
             "BrokerService",
             r"^Namespace is being unloaded, cannot add topic",
@@ -257,20 +239,20 @@ _BY_MESSAGE = (
             "A broker whose session expired gives all of its topics away: look at its own GC as well.",
             "CancelledKeyException in ZooKeeper 3.4: upgrade it (ZOOKEEPER-2044); 3.6.3 cured it for others.",
         ),
-        _pattern(
+        Pattern(
             "sessions expired",
             "ZKSessionWatcher",
             r"^ZooKeeper session (?:expired|reconnection timeout)",
             Severity.CRITICAL,
         ),
-        _pattern("connections to ZooKeeper lost", "ZKSessionWatcher", r"ZooKeeper client is disconnected\. Waiting"),
-        _pattern(
+        Pattern("connections to ZooKeeper lost", "ZKSessionWatcher", r"ZooKeeper client is disconnected\. Waiting"),
+        Pattern(
             "slow writes of ZooKeeper",
             "FileTxnLog",
             r"^fsync-ing the write ahead log in .{1,100} took (?P<took>\d+)ms",
             seconds=1e-3,
         ),
-        _pattern("connections broken by ZooKeeper", "NIOServerCnxn", r"java\.nio\.channels\.CancelledKeyException"),
+        Pattern("connections broken by ZooKeeper", "NIOServerCnxn", r"java\.nio\.channels\.CancelledKeyException"),
     ),
     _check(
         "log-memory",
@@ -279,8 +261,8 @@ _BY_MESSAGE = (
             "After an OutOfMemoryError restart that process: what it failed at is not repaired.",
             "Give it more memory (`PULSAR_MEM`), or fewer topics and clients (checks gc-pressure, failover-time).",
         ),
-        _pattern("memory ran out", "", r"java\.lang\.OutOfMemoryError|OutOfDirectMemoryError", Severity.CRITICAL),
-        _pattern("full collections", "gc", r"Pause Full .{0,200} (?P<took>\d+\.\d+)ms|\[Full GC", seconds=1e-3),
+        Pattern("memory ran out", "", r"java\.lang\.OutOfMemoryError|OutOfDirectMemoryError", Severity.CRITICAL),
+        Pattern("full collections", "gc", r"Pause Full .{0,200} (?P<took>\d+\.\d+)ms|\[Full GC", seconds=1e-3),
     ),
     _check(
         "log-quota",
@@ -289,13 +271,13 @@ _BY_MESSAGE = (
             "See which subscription is slow: check backlog-near-quota names it.",
             "Do not restart or move such a topic before its backlog is down: its producers could not come back.",
         ),
-        _pattern(
+        Pattern(
             "producers refused",
             "PersistentTopic",
             r"backlog quota exceeded\. Cannot create producer",
             Severity.CRITICAL,
         ),
-        _pattern(
+        Pattern(
             "topics over their quota",
             "BacklogQuotaManager",
             r"^Backlog quota type \S{1,40} exceeded for topic|^Backlog quota exceeded for topic",
@@ -308,7 +290,7 @@ _BY_MESSAGE = (
             "Look at the bookies and the metadata store in the same minutes: a bucket is a ledger.",
             "Messages are not lost by it: the index is made anew from the backlog, which takes time.",
         ),
-        _pattern("buckets that failed", _BUCKETS, r"Failed to \w+ .{0,40}(?:bucket|snapshot)"),
+        Pattern("buckets that failed", _BUCKETS, r"Failed to \w+ .{0,40}(?:bucket|snapshot)"),
     ),
     _check(
         "log-cursors",
@@ -317,7 +299,7 @@ _BY_MESSAGE = (
             "Look at the bookies and the metadata store in the same minutes.",
             "Until it is cured a restart delivers again what was acknowledged since: do not move these topics.",
         ),
-        _pattern(
+        Pattern(
             "positions not written",
             "ManagedCursorImpl",
             r"Failed to persist (?:mark-delete )?position|Error while updating ledger cursor",

@@ -10,7 +10,7 @@ import msgspec
 
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.logs.entries import UNREADABLE, Entry, entry_of, lines_of
-from pulsar_steward.logs.patterns import CLIENTS, DEBUG, DUMPS, FILES, LOG_CHECKS, OTHERS
+from pulsar_steward.logs.patterns import CLIENTS, DEBUG, FILES, LOG_CHECKS, OTHERS
 from pulsar_steward.logs.thread_dumps import ThreadDumps
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.units import counted, number_in_words
@@ -60,6 +60,12 @@ _SUBSCRIBED = re.compile(
     r" (?P<topic>\S{1,500}) / (?P<subscription>\S{1,300})"
 )
 _VARIES = re.compile(r"\[[^\]]{0,300}\]|\S{0,100}\d\S{0,100}")
+
+
+_BY_LOGGER: defaultdict[str, list[tuple[Pattern, re.Pattern[str]]]] = defaultdict(list)
+for _pattern in (each for check in LOG_CHECKS.values() for each in check.patterns):
+    for _logger in _pattern.loggers.split() or [""]:
+        _BY_LOGGER[_logger].append((_pattern, re.compile(_pattern.message)))
 
 
 class LogsRead(msgspec.Struct, frozen=True):
@@ -140,8 +146,8 @@ class _File:
 
     def _count(self, entry: Entry, line: str) -> None:
         known = False
-        for pattern in (*_BY_LOGGER.get(entry.logger, ()), *_BY_LOGGER[""]):
-            if found := pattern.message.search(entry.message):
+        for pattern, message in (*_BY_LOGGER.get(entry.logger, ()), *_BY_LOGGER[""]):
+            if found := message.search(entry.message):
                 known = True
                 took = found.groupdict().get("took")
                 _add(self.matches, pattern, entry, line, float(took) * pattern.seconds if took else 0.0)
@@ -175,18 +181,6 @@ class _File:
         self._in_minute.clear()
 
 
-def _by_logger() -> dict[str, list[Pattern]]:
-    found: defaultdict[str, list[Pattern]] = defaultdict(list)
-    for check in LOG_CHECKS.values():
-        for pattern in check.patterns:
-            for logger in pattern.loggers or ("",):
-                found[logger].append(pattern)
-    return dict(found)
-
-
-_BY_LOGGER = _by_logger()
-
-
 def read_logs(paths: Sequence[Path], secrets: Iterable[str] = (), say: Callable[[str], object] = str) -> LogsRead:
     """Reads files, each once, and reports their findings.
 
@@ -201,7 +195,7 @@ def read_logs(paths: Sequence[Path], secrets: Iterable[str] = (), say: Callable[
     for file, path in zip(files, dict.fromkeys(paths), strict=True):
         say(f"reading {file.name}")
         file.read(lines_of(path), dumps)
-    findings = [*_of_dumps(dumps), *(each for file in files for each in _findings(file, hider_of(secrets)))]
+    findings = [*dumps.findings(), *(each for file in files for each in _findings(file, hider_of(secrets)))]
     findings.sort(key=lambda finding: (-finding.severity.rank, -finding.figures.get("times", 0), finding.subject))
     of_checks = {check_id: [each for each in findings if each.check_id == check_id] for check_id in LOG_CHECKS}
     return LogsRead(
@@ -238,11 +232,6 @@ def _add(matches: dict[KEY, _Matches], key: KEY, entry: Entry, line: str, took: 
     seen.longest = max(seen.longest, took)
 
 
-def _of_dumps(dumps: ThreadDumps) -> Iterator[Finding]:
-    for seen in dumps.seen():
-        yield _finding(DUMPS, seen.severity, seen.file, seen.evidence, {"threads": seen.threads})
-
-
 def _findings(file: _File, hide: Callable[[str], str]) -> Iterator[Finding]:
     for check in LOG_CHECKS.values():
         for pattern in check.patterns:
@@ -252,37 +241,29 @@ def _findings(file: _File, hide: Callable[[str], str]) -> Iterator[Finding]:
     most = sorted(file.others.items(), key=lambda item: (-item[1].times, item[0]))
     for _, seen in most[:_MAX_TOLD_KINDS]:
         yield _of_matches(OTHERS, Severity.INFO, "errors of one kind", file, seen, hide)
-    yield from _of_clients(file)
+    often = ((who, seen) for who, seen in file.clients.items() if seen.minutes >= MINUTES)
+    for who, clients in sorted(often, key=lambda item: (-item[1].most, item[0])):
+        evidence = (
+            f"Clients of {who} up to {counted(clients.most, 'time')} a minute, in {counted(clients.minutes, 'minute')}"
+            f" of {file.name} at least {MOST_PER_MINUTE} times."
+        )
+        figures = {"times": clients.most, "minutes": clients.minutes}
+        yield CLIENTS.finding(Severity.WARNING, file.name, evidence, figures)
     if file.debug >= DEBUG_ENTRIES and file.debug * 100 >= file.entries * DEBUG_PERCENT:
         evidence = (
             f"{file.debug:,} of {counted(file.entries, 'entry', 'entries')} in {file.name} are at DEBUG or TRACE."
         )
-        yield _finding(DEBUG, Severity.WARNING, file.name, evidence, {"times": file.debug, "entries": file.entries})
+        yield DEBUG.finding(Severity.WARNING, file.name, evidence, {"times": file.debug, "entries": file.entries})
     if file.failure:
         evidence = f"{file.name}: {file.failure}, after {counted(file.lines, 'line')}."
-        yield _finding(FILES, Severity.INFO, file.name, evidence, {"lines": file.lines})
-
-
-def _of_clients(file: _File) -> Iterator[Finding]:
-    often = ((who, seen) for who, seen in file.clients.items() if seen.minutes >= MINUTES)
-    for who, seen in sorted(often, key=lambda item: (-item[1].most, item[0])):
-        evidence = (
-            f"Clients of {who} up to {counted(seen.most, 'time')} a minute, in {counted(seen.minutes, 'minute')} of"
-            f" {file.name} at least {MOST_PER_MINUTE} times."
-        )
-        figures = {"times": seen.most, "minutes": seen.minutes}
-        yield _finding(CLIENTS, Severity.WARNING, file.name, evidence, figures)
+        yield FILES.finding(Severity.INFO, file.name, evidence, {"lines": file.lines})
 
 
 def _of_matches(
     check: LogCheck, severity: Severity, words: str, file: _File, seen: _Matches, hide: Callable[[str], str]
 ) -> Finding:
-    if not seen.first:
-        when = ""
-    elif seen.first == seen.last:
-        when = f", at {seen.first}"
-    else:
-        when = f", from {seen.first} to {seen.last}"
+    moments = f"at {seen.first}" if seen.first == seen.last else f"from {seen.first} to {seen.last}"
+    when = f", {moments}" if seen.first else ""
     figures = {"times": seen.times}
     longest = ""
     if seen.longest:
@@ -292,11 +273,7 @@ def _of_matches(
     if len(example) > MAX_EXAMPLE:
         example = f"{example[:MAX_EXAMPLE]} …"
     evidence = f"{words}: {counted(seen.times, 'time')} in {file.name}{when}{longest}. For example: {example}"
-    return _finding(check, severity, file.name, evidence[:1].upper() + evidence[1:], figures)
-
-
-def _finding(check: LogCheck, severity: Severity, subject: str, evidence: str, figures: dict[str, int]) -> Finding:
-    return Finding(check_id=check.check_id, severity=severity, subject=subject, evidence=evidence, figures=figures)
+    return check.finding(severity, file.name, evidence[:1].upper() + evidence[1:], figures)
 
 
 HIDDEN = "***"

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.logs.patterns import DUMPS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pulsar_steward.model.finding import Finding
 
 BEGIN = "Full thread dump"
 END = "JNI global ref"
@@ -53,22 +56,6 @@ _DEADLOCK = re.compile(r"Found (?:one|\d+) Java-level deadlocks?:")
 _IDLE = re.compile(r"epollWait|EPoll\w*\.wait|KQueue\w*\.poll|\.keventWait|Unsafe\.park$|Object\.wait")
 _FUTURE = re.compile(r"CompletableFuture\.(?:get|join|waitingGet|timedGet)$|AbstractFuture\.get$|DefaultPromise\.await")
 _OWN = re.compile(r"(?:.*/)?(?:java|jdk|sun)\.")
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A problem of the threads in the dumps of a file.
-
-    Attributes:
-        file: The file.
-        severity: Its severity.
-        evidence: The problem in a sentence.
-        threads: Number of threads, or of deadlocks.
-    """
-
-    file: str
-    severity: Severity
-    evidence: str
-    threads: int
 
 
 class _Thread(msgspec.Struct):
@@ -170,15 +157,12 @@ class ThreadDumps:
             self._read(self._thread, line)
         return not line[:1].isdigit()  # a line that begins with a digit is a further line of the log
 
-    def seen(self) -> tuple[Seen, ...]:
-        """Problems, the worst first."""
+    def findings(self) -> Iterator[Finding]:
+        """Problems of the threads; the figure is the number of threads, or of deadlocks."""
         self._end_dump()
-        found = [each for name, of_file in self._files.items() for each in _in_file(name, of_file)]
-        found.extend(self._busy())
-        return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.file)))
-
-    def _busy(self) -> Iterator[Seen]:
-        """Threads that did the same in each dump of their process; it needs at least two dumps."""
+        for file_name, of_file in self._files.items():
+            yield from _in_file(file_name, of_file)
+        # Threads that did the same in each dump of their process; it needs at least two dumps.
         busy = sorted(
             (file, times, name, work[0])
             for (identity, name, work), (times, file) in self._works.items()
@@ -186,13 +170,9 @@ class ThreadDumps:
         )
         if busy:
             file, times, name, at = busy[0]
-            yield Seen(
-                file,
-                Severity.WARNING,
-                f"{counted(len(busy), 'shared thread')} at the same work in all of {counted(times, 'dump')}: {name} in"
-                f" {at}.",
-                len(busy),
-            )
+            threads, dumps = counted(len(busy), "shared thread"), counted(times, "dump")
+            words = f"{threads} at the same work in all of {dumps}: {name} in {at}."
+            yield DUMPS.finding(Severity.WARNING, file, words, {"threads": len(busy)})
 
     def _read(self, thread: _Thread, line: str) -> None:
         """Reads a line of a thread."""
@@ -233,14 +213,14 @@ class ThreadDumps:
         self._inside = False
 
 
-def _in_file(name: str, of_file: _OfFile) -> Iterator[Seen]:
+def _in_file(name: str, of_file: _OfFile) -> Iterator[Finding]:
     if of_file.deadlocks:
         words = f"Java itself reports a deadlock, in {counted(of_file.deadlocks, 'dump')} of {name}."
-        yield Seen(name, Severity.CRITICAL, words, of_file.deadlocks)
+        yield DUMPS.finding(Severity.CRITICAL, name, words, {"threads": of_file.deadlocks})
     if waiting := of_file.waiting:
         first, at = min(waiting.items())
         words = f"{counted(len(waiting), 'shared thread')} waiting for a future in {name}: {first} in {at}."
-        yield Seen(name, Severity.CRITICAL, words, len(waiting))
+        yield DUMPS.finding(Severity.CRITICAL, name, words, {"threads": len(waiting)})
     if of_file.blocked:
         first = min(of_file.blocked)
         blocked = of_file.blocked[first]
@@ -249,4 +229,4 @@ def _in_file(name: str, of_file: _OfFile) -> Iterator[Seen]:
             f"{counted(len(of_file.blocked), 'shared thread')} blocked in {name}: {first} in {blocked.at}, by lock"
             f" {blocked.lock or '?'}, {held}."
         )
-        yield Seen(name, Severity.WARNING, words, len(of_file.blocked))
+        yield DUMPS.finding(Severity.WARNING, name, words, {"threads": len(of_file.blocked)})

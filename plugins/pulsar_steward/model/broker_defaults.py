@@ -94,8 +94,9 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
     """The defaults of a broker with this configuration."""
+    gigabytes = _number(configuration, QUOTA_GIGABYTES) or 0
     return BrokerDefaults(
-        limit_bytes=_size(configuration),
+        limit_bytes=_whole(gigabytes * GIB if gigabytes > 0 else _number(configuration, QUOTA_BYTES)),
         limit_seconds=_whole(_number(configuration, QUOTA_SECONDS)),
         policy=configuration.get(QUOTA_POLICY),
         retention_minutes=_whole(_number(configuration, RETENTION_MINUTES)),
@@ -110,13 +111,6 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
         ack_quorum=_whole(_number(configuration, ACK_QUORUM)),
         cursor_writes_per_second=_usable(_number(configuration, CURSOR_WRITES)),
     )
-
-
-def _size(configuration: Mapping[str, str]) -> int | None:
-    gigabytes = _number(configuration, QUOTA_GIGABYTES)
-    if gigabytes is not None and gigabytes > 0:
-        return _whole(gigabytes * GIB)
-    return _whole(_number(configuration, QUOTA_BYTES))
 
 
 def _number(configuration: Mapping[str, str], key: str) -> float | None:

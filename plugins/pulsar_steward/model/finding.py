@@ -76,6 +76,7 @@ class QuotaFigures(Figures, frozen=True, kw_only=True):
         backlog_bytes: The backlog.
         bytes_percent: Usage of the size quota.
         delayed_messages: Messages of the backlog that are not due yet.
+        holds_producers: 1 if the fuller quota shuts producers out once it is exceeded, 0 if it deletes messages.
         limit_bytes: Size quota in force; negative: none.
         limit_seconds: Age quota in force; negative: none.
         oldest_backlog_age_seconds: Age of the oldest message that at least one subscription has not consumed.
@@ -87,6 +88,7 @@ class QuotaFigures(Figures, frozen=True, kw_only=True):
     backlog_bytes: int | None = None
     bytes_percent: int | None = None
     delayed_messages: int | None = None
+    holds_producers: int | None = None
     limit_bytes: int | None = None
     limit_seconds: int | None = None
     oldest_backlog_age_seconds: int | None = None

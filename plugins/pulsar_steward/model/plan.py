@@ -122,6 +122,11 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         return (BUNDLE_SPLIT, BUNDLE_BALANCE) if self.planned_as == BUNDLE_SPLIT and moves else (self.planned_as,)
 
     @property
+    def further_goals(self) -> tuple[str, ...]:
+        """Goals of its moves of parts, besides `goal_of` it: a no to these is a no to this batch, not vice versa."""
+        return () if self.is_rollback else self.kinds[1:]
+
+    @property
     def answered_as(self) -> tuple[str, ...]:
         """Kinds whose rules on people apply to it: `kinds`, and for a rollback that of rollbacks too."""
         return self.kinds if self.planned_as == self.kind else (self.kind, *self.kinds)
@@ -299,13 +304,30 @@ def content_digest(plan: Plan, batch: Batch) -> str:
 
 def changes_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's changes alone, in their order: a rejection applies to them, whatever else a plan says."""
-    changes = [[step.change, step.undoes] for step in batch.steps]
+    changes = [[step.change, step.undoes] for step in what_rests(batch).steps]
     return digest([plan.cluster, plan.pulsar_cluster, changes])
 
 
 def goal_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's goal alone: the answers snooze and never apply to it, whatever value a plan proposes."""
     return digest([plan.cluster, plan.pulsar_cluster, goal_of(batch)])
+
+
+def no_digests(plan: Plan, batch: Batch) -> frozenset[str]:
+    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and all of its goals."""
+    further = (digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
+    return frozenset({changes_digest(plan, batch), goal_digest(plan, batch), *further})
+
+
+def what_rests(batch: Batch) -> Batch:
+    """The steps that rest after a rejection: of splits with moves of parts the splits, wherever the parts would go.
+
+    Targets follow the load of the moment, so a rejection of these very moves would hold for one observation.
+    """
+    if not batch.further_goals:
+        return batch
+    splits = tuple(step for step in batch.steps if not isinstance(step.change, UnloadBundle))
+    return msgspec.structs.replace(batch, steps=splits)
 
 
 def goal_of(batch: Batch) -> str:

@@ -213,6 +213,30 @@ class KnownTrouble(NamedTuple):
     source: str
 
 
+_DROP_UNSENT = (
+    ("2.10.5", "2.11.0"),
+    ("2.11.2", "2.11.5"),
+    ("3.0.0", "3.0.6"),
+    ("3.1.0", "3.2.4"),
+    ("3.3.0", "3.3.1"),
+)
+"""Releases, from and before, that drop what was not sent when they load a topic that a policy of its own replicates.
+
+Introduced by apache/pulsar#19972; the fix, apache/pulsar#22890, names 2.11.5, 3.0.6 and 3.3.1, and
+3.2.4 is of the days of 3.0.6.
+"""
+
+
+def drops_unsent(version: str) -> bool:
+    """True if brokers of a version drop replication's cursors of a topic when they load it (`_DROP_UNSENT`).
+
+    Only cursors to clusters that the topic's own policy names, and its namespace's does not.
+    """
+    release = _RELEASE.match(version)
+    number = number_of(release[0]) if release else 0
+    return any(number_of(first) <= number < number_of(fixed) for first, fixed in _DROP_UNSENT)
+
+
 def number_of(version: str) -> int:
     """A version such as ``2.6.2`` as a number for comparison."""
     major, minor, patch = (*version.split("."), "0")[:3]

@@ -292,6 +292,12 @@ DRILLED = Table(
         ),
         Column("topic_quota_json", Kind.STRING, "set on the topic itself (`backlogQuotaMap`), {}: none; null: unread"),
         Column("topic_retention_json", Kind.STRING, "retention set on the topic itself, {}: none; null: unread"),
+        Column(
+            "topic_rates_json",
+            Kind.STRING,
+            "rates set on the topic itself (`publishRate`, `dispatchRate`, `subscriptionDispatchRate`), {}: none of"
+            " those that were asked for, as one held something back; null: unread",
+        ),
         Column("ledgers", Kind.INT, "ledgers that the topic still has (`internalStats`); null where not asked"),
         Column("offloaded_bytes", Kind.LONG, "`offloadedStorageSize` of the topic; null: not told"),
         Column("offloaded_milliseconds", Kind.LONG, "`lastOffloadSuccessTimeStamp`, since the epoch; 0: never"),

@@ -86,15 +86,13 @@ def message_id(recipient: str, notices: Sequence[Notice]) -> str:
 
 
 def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
-    """Message of notices of one occasion.
-
-    Args:
-        name: The message's id.
-        notices: At least one.
-        airflow: Airflow's base URL; empty: not known.
-    """
-    first = notices[0]
-    alone = len(notices) == 1
+    """Message of one notice or more of one occasion; without Airflow's base URL its links are paths."""
+    first, alone, rest = notices[0], len(notices) == 1, len(notices) - MAX_LISTED
+    lines = [f"- {notice.subject} {link(airflow, notice.path)}" for notice in notices[:MAX_LISTED]]
+    lines += [f"... and {rest} more"] if rest > 0 else []
+    path = first.path
+    if len({notice.path for notice in notices}) > 1:
+        path = REQUIRED_ACTIONS if first.occasion in {Occasion.WAITING, Occasion.EXPIRING} else f"{PAGES}/"
     clusters = tuple(sorted({notice.cluster for notice in notices}))
     return Message(
         id=name,
@@ -102,8 +100,8 @@ def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
         severity=max((notice.severity for notice in notices), key=lambda severity: severity.rank),
         clusters=clusters,
         subject=first.subject if alone else f"[{', '.join(clusters)}] {len(notices)} {MANY[first.occasion]}",
-        text=first.text if alone else "\n".join(_listed(notices, airflow)),
-        link=link(airflow, first.path if alone else _common_path(notices)),
+        text=first.text if alone else "\n".join(lines),
+        link=link(airflow, path),
         notices=tuple(
             ListedNotice(
                 cluster=notice.cluster,
@@ -117,20 +115,6 @@ def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
             for notice in notices
         ),
     )
-
-
-def _listed(notices: Sequence[Notice], airflow: str) -> list[str]:
-    lines = [f"- {notice.subject} {link(airflow, notice.path)}" for notice in notices[:MAX_LISTED]]
-    rest = len(notices) - MAX_LISTED
-    return [*lines, f"... and {rest} more"] if rest > 0 else lines
-
-
-def _common_path(notices: Sequence[Notice]) -> str:
-    paths = {notice.path for notice in notices}
-    if len(paths) == 1:
-        return paths.pop()
-    waits = {Occasion.WAITING, Occasion.EXPIRING}
-    return REQUIRED_ACTIONS if notices[0].occasion in waits else f"{PAGES}/"
 
 
 PAGES = "/steward"
@@ -175,12 +159,7 @@ def history_path(cluster: str) -> str:
 
 
 def link(airflow: str, path: str) -> str:
-    """Whole address of a path.
-
-    Args:
-        airflow: Airflow's base URL; empty: not known, and only the path is returned.
-        path: A path of this module.
-    """
+    """Whole address of a path of this module; without Airflow's base URL the path itself."""
     return f"{airflow.rstrip('/')}{path}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -40,13 +41,28 @@ MAX_STEPS = 5
 """Maximum number of steps of a batch whose ends are listed one by one."""
 
 OF_OUTCOME = {
-    Occasion.DONE: (Severity.INFO, "done and proved"),
-    Occasion.REFUSED: (Severity.WARNING, "approved, and refused all the same"),
-    Occasion.STOPPED: (Severity.CRITICAL, "stopped itself, as it did harm"),
-    Occasion.FAILED: (Severity.CRITICAL, "failed"),
-    Occasion.UNKNOWN: (Severity.CRITICAL, "nobody knows what came of a call"),
+    Occasion.DONE: "done and proved",
+    Occasion.REFUSED: "approved, and refused all the same",
+    Occasion.STOPPED: "stopped itself, as it did harm",
+    Occasion.FAILED: "failed",
+    Occasion.UNKNOWN: "nobody knows what came of a call",
 }
-"""Severity and words for each way in which a batch ends."""
+"""Words for each way in which a batch ends."""
+
+SEVERITIES = {
+    Occasion.NOT_ASKED: Severity.WARNING,
+    Occasion.WAITING: Severity.INFO,
+    Occasion.EXPIRING: Severity.WARNING,
+    Occasion.DONE: Severity.INFO,
+    Occasion.REFUSED: Severity.WARNING,
+    Occasion.STOPPED: Severity.CRITICAL,
+    Occasion.FAILED: Severity.CRITICAL,
+    Occasion.UNKNOWN: Severity.CRITICAL,
+    Occasion.HALTED: Severity.WARNING,
+    Occasion.RESUMED: Severity.INFO,
+    Occasion.FINDING_NEW: Severity.CRITICAL,
+    Occasion.FINDING_GONE: Severity.INFO,
+}
 
 
 class CriticalFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,50 +104,26 @@ def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiri
             f" {_name(each.batch_id)}\nAsked at {time_in_words(each.asked_at)}. Nothing is changed before somebody"
             f" approves; no answer by {until} is a rejection."
         )
-        common = {
-            "cluster": each.cluster,
-            "text": text,
-            "path": question_path(each.run, each.voice),
-            "plan_id": each.plan_id,
-        }
-        yield Notice(
-            **common,
-            key=notice_key(Occasion.WAITING, each.cluster, *ids),
-            occasion=Occasion.WAITING,
-            severity=Severity.INFO,
-            at=each.asked_at,
-            subject=f"[{each.cluster}] {who}: {_name(each.title)}",
-        )
+        make = partial(_notice, each.cluster, text=text, path=question_path(each.run, each.voice), plan_id=each.plan_id)
+        yield make(Occasion.WAITING, *ids, at=each.asked_at, subject=f"{who}: {_name(each.title)}")
         begins = each.ends_at - min(expiring, (each.ends_at - each.asked_at) / 2)
         if now >= begins:
-            yield Notice(
-                **common,
-                key=notice_key(Occasion.EXPIRING, each.cluster, *ids, each.asked_at.isoformat()),
-                occasion=Occasion.EXPIRING,
-                severity=Severity.WARNING,
-                at=begins,
-                subject=f"[{each.cluster}] no answer yet, and none counts after {until}: {_name(each.title)}",
-            )
+            subject = f"no answer yet, and none counts after {until}: {_name(each.title)}"
+            yield make(Occasion.EXPIRING, *ids, each.asked_at.isoformat(), at=begins, subject=subject)
 
 
 def unasked_notices(questions: Iterable[UnaskedQuestion], now: datetime, paused: bool | None) -> Iterator[Notice]:
-    """Notices of questions that nobody was asked for a while.
-
-    Args:
-        questions: Questions that nobody was asked.
-        now: Current time, UTC.
-        paused: True if the asking DAG is paused; None: not known here.
-    """
+    """Notices of questions that nobody was asked for a while; paused: None where it is not known of the asking DAG."""
     for each in questions:
         if now < each.since + UNASKED_AFTER:
             continue
-        yield Notice(
-            key=notice_key(Occasion.NOT_ASKED, each.cluster, each.plan_id, each.batch_id),
-            occasion=Occasion.NOT_ASKED,
-            cluster=each.cluster,
-            severity=Severity.WARNING,
+        yield _notice(
+            each.cluster,
+            Occasion.NOT_ASKED,
+            each.plan_id,
+            each.batch_id,
             at=each.since + UNASKED_AFTER,
-            subject=f"[{each.cluster}] nobody was asked: {_name(each.title)}",
+            subject=f"nobody was asked: {_name(each.title)}",
             text=(
                 f"{counted(each.steps, 'step')}, plan {_name(each.plan_id)}, batch {_name(each.batch_id)}; published at"
                 f" {time_in_words(each.since)}.\nNobody was asked since, because {why_unasked(paused)}."
@@ -147,14 +139,14 @@ def batch_notices(ends: Iterable[BatchRun]) -> Iterator[Notice]:
         each, occasion = end.record, _occasion(end)
         if occasion is None:
             continue
-        severity, words = OF_OUTCOME[occasion]
-        yield Notice(
-            key=notice_key(occasion, each.cluster, each.plan_id, each.batch_id, end.run),
-            occasion=occasion,
-            cluster=each.cluster,
-            severity=severity,
+        yield _notice(
+            each.cluster,
+            occasion,
+            each.plan_id,
+            each.batch_id,
+            end.run,
             at=max(step.at for step in end.outcomes),
-            subject=f"[{each.cluster}] {words}: {_name(each.title)}",
+            subject=f"{OF_OUTCOME[occasion]}: {_name(each.title)}",
             text="\n".join(_batch_lines(end)),
             path=plan_path(each.plan_id, each.batch_id),
             plan_id=each.plan_id,
@@ -168,62 +160,40 @@ def halt_notices(halts: Iterable[HaltRow], clusters: Sequence[str]) -> Iterator[
             which = "every cluster" if each.cluster == EVERY_CLUSTER else "this cluster"
             words = "all changes are halted" if each.halted else "changes may be made again"
             ends = " `steward resume` ends it." if each.halted else ""
-            yield _switch_notice(
+            yield _notice(
                 cluster,
+                Occasion.HALTED if each.halted else Occasion.RESUMED,
                 str(each.halt_id),
-                halted=each.halted,
                 at=each.at,
-                subject=f"[{cluster}] {words}, by {_name(each.said_by)}",
+                subject=f"{words}, by {_name(each.said_by)}",
                 text=f"{_reason(each.reason)}\nOf {which}, since {time_in_words(each.at, seconds=True)}.{ends}",
                 path=history_path(cluster),
             )
 
 
 def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
-    """Notices of halts by Airflow's variable, and of their ends, by cluster.
-
-    Args:
-        seen: Observed values of the variable for each cluster.
-    """
+    """Notices of halts by Airflow's variable, and of their ends, by cluster."""
     for cluster, each in seen.items():
         words = "halts all changes" if each.halted else "halts no changes any more"
         value = f"Its value is {_name(each.value)}" if each.value else "It has no value"
         then = each.way_out if each.halted else "a halt by `steward halt` holds all the same"
-        yield _switch_notice(
+        yield _notice(
             cluster,
+            Occasion.HALTED if each.halted else Occasion.RESUMED,
             VARIABLE,
             each.at.isoformat(),
-            halted=each.halted,
             at=each.at,
-            subject=f"[{cluster}] the Airflow variable {VARIABLE} {words}",
+            subject=f"the Airflow variable {VARIABLE} {words}",
             text=f"{value}, as was seen at {time_in_words(each.at, seconds=True)}; {then}.",
             path=VARIABLES,
         )
 
 
-def _switch_notice(cluster: str, *ids: str, halted: bool, at: datetime, subject: str, text: str, path: str) -> Notice:
-    occasion = Occasion.HALTED if halted else Occasion.RESUMED
-    return Notice(
-        key=notice_key(occasion, cluster, *ids),
-        occasion=occasion,
-        cluster=cluster,
-        severity=Severity.WARNING if halted else Severity.INFO,
-        at=at,
-        subject=subject,
-        text=text,
-        path=path,
-    )
-
-
 def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:
-    """Notices of critical findings that are new, or gone.
+    """Notices of critical findings that are new, or gone, by the last snapshots of a cluster, oldest first.
 
     Findings of the first snapshot make no notice: they were notified before, or are too old. A finding is gone only if
     a complete snapshot proves it, judged by its check.
-
-    Args:
-        cluster: The cluster.
-        snapshots: Its last snapshots, oldest first.
     """
     if not snapshots:
         return
@@ -241,19 +211,42 @@ def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iter
 
 
 def _finding_notice(cluster: str, occasion: Occasion, snapshot: CriticalFindings, finding: CriticalFinding) -> Notice:
-    new = occasion is Occasion.FINDING_NEW
-    taken = time_in_words(snapshot.taken_at)
+    new, check_id = occasion is Occasion.FINDING_NEW, _name(finding.check_id)
     said = f"{'' if new else 'It was: '}{_reason(finding.evidence)}"
     words = "critical, and new" if new else "no longer critical"
+    return _notice(
+        cluster,
+        occasion,
+        finding.check_id,
+        finding.subject,
+        snapshot.snapshot_id,
+        at=snapshot.taken_at,
+        subject=f"{words}: {check_id} of {_name(finding.subject)}",
+        text=f"{said}\nSeen at {time_in_words(snapshot.taken_at)}; `steward explain {check_id}` says more.",
+        path=cluster_path(cluster),
+    )
+
+
+def _notice(
+    cluster: str,
+    occasion: Occasion,
+    *ids: str,
+    at: datetime,
+    subject: str,
+    text: str,
+    path: str,
+    plan_id: str | None = None,
+) -> Notice:
     return Notice(
-        key=notice_key(occasion, cluster, finding.check_id, finding.subject, snapshot.snapshot_id),
+        key=notice_key(occasion, cluster, *ids),
         occasion=occasion,
         cluster=cluster,
-        severity=Severity.CRITICAL if new else Severity.INFO,
-        at=snapshot.taken_at,
-        subject=f"[{cluster}] {words}: {_name(finding.check_id)} of {_name(finding.subject)}",
-        text=f"{said}\nSeen at {taken}; `steward explain {_name(finding.check_id)}` says more.",
-        path=cluster_path(cluster),
+        severity=SEVERITIES[occasion],
+        at=at,
+        subject=f"[{cluster}] {subject}",
+        text=text,
+        path=path,
+        plan_id=plan_id,
     )
 
 

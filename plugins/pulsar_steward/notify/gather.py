@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
     from pulsar_steward.snapshots.latest import SnapshotShelf
-    from pulsar_steward.snapshots.read import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -100,39 +99,25 @@ def notices_now(
     return tuple(sorted((each for each in found if each.cluster in clusters), key=lambda each: (each.at, each.key)))
 
 
-def messages_for(
-    notices: Sequence[Notice], policies: Mapping[str, NotifyPolicy], known: Collection[tuple[str, str]], now: datetime
-) -> tuple[Queued, ...]:
-    """Messages to queue: for each recipient one per occasion, with the notices that it wants and did not get yet.
-
-    Args:
-        notices: All notices.
-        policies: Section of messages by cluster.
-        known: Pairs of a notice's key and a recipient that are already queued or sent.
-        now: Current time, UTC.
-    """
-    groups: defaultdict[tuple[Route, str], list[Notice]] = defaultdict(list)
-    for notice in notices:
-        for name, recipient in policies[notice.cluster].recipients.items():
-            if recipient.wants(notice.occasion, notice.severity) and (notice.key, name) not in known:
-                groups[Route(name, recipient.connection, recipient.kind), notice.occasion].append(notice)
-    return tuple(
-        Queued(message_id=message_id(route.recipient, some), recipient=route.recipient, at=now, notices=tuple(some))
-        for (route, _), some in groups.items()
-    )
-
-
 def new_messages(
     engine: Engine, notices: Sequence[Notice], policies: Mapping[str, NotifyPolicy], now: datetime
 ) -> tuple[Queued, ...]:
-    """Messages that are not queued yet; see `messages_for`.
+    """Messages to queue: for each recipient one per occasion, with the notices that it wants and did not get yet.
 
     Raises:
         LedgerError: If the ledger cannot be read.
     """
     with one_moment(engine) as connection:
         known = known_keys(connection, [notice.key for notice in notices])
-    return messages_for(notices, policies, known, now)
+    groups: defaultdict[tuple[str, str, RecipientKind, str], list[Notice]] = defaultdict(list)
+    for notice in notices:
+        for name, recipient in policies[notice.cluster].recipients.items():
+            if recipient.wants(notice.occasion, notice.severity) and (notice.key, name) not in known:
+                groups[name, recipient.connection, recipient.kind, notice.occasion].append(notice)
+    return tuple(
+        Queued(message_id=message_id(recipient, some), recipient=recipient, at=now, notices=tuple(some))
+        for (recipient, *_), some in groups.items()
+    )
 
 
 def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | None:
@@ -145,40 +130,32 @@ def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | N
 
 
 def is_outdated(message: Queued, standing: Collection[str]) -> bool:
-    """True if everything in a message that was waiting, or about to end, no longer is.
-
-    Args:
-        message: The message.
-        standing: Keys of all present notices.
-    """
+    """True if everything in a message that was waiting, or about to end, is in none of the present notices any more."""
     return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
 
 
 def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalFindings]:
     """Critical findings of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
+    found, columns = [], ["check_id", "subject", "evidence"]
     try:
-        return [_critical(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
+        for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS)):
+            meta = snapshot.meta()
+            rows = snapshot.table(FINDINGS, columns, [("severity", "=", Severity.CRITICAL.value)]).to_pylist()
+            judged = {
+                verdict.check_id
+                for verdict in snapshot.verdicts()
+                if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
+            }
+            findings = tuple(CriticalFinding(**row) for row in rows)
+            found.append(
+                CriticalFindings(
+                    snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, findings=findings, judged=frozenset(judged)
+                )
+            )
     except SnapshotError as error:
         log.warning("findings of %s are not told: %s", cluster, error)
         return []
-
-
-def _critical(snapshot: Snapshot) -> CriticalFindings:
-    meta = snapshot.meta()
-    rows = snapshot.table(
-        FINDINGS, ["check_id", "subject", "evidence"], [("severity", "=", Severity.CRITICAL.value)]
-    ).to_pylist()
-    judged = {
-        verdict.check_id
-        for verdict in snapshot.verdicts()
-        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
-    }
-    return CriticalFindings(
-        snapshot_id=meta.snapshot_id,
-        taken_at=meta.taken_at,
-        findings=tuple(CriticalFinding(**row) for row in rows),
-        judged=frozenset(judged),
-    )
+    return found
 
 
 class Policies(NamedTuple):
@@ -189,12 +166,7 @@ class Policies(NamedTuple):
 
 
 def policies_of(known: Collection[str], *more: str) -> Policies:
-    """Sections of these clusters, and of clusters with a policy file of their own; without a file nothing is sent.
-
-    Args:
-        known: Names of clusters, for example of clusters with snapshots.
-        more: Further names.
-    """
+    """Sections of these clusters, and of clusters with a policy file of their own; without a file nothing is sent."""
     policies: dict[str, NotifyPolicy] = {}
     troubles: list[str] = []
     clusters = {*known, *more}

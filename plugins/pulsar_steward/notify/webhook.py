@@ -41,12 +41,18 @@ def post(webhook: Webhook, message: Message, *, seconds: float = SECONDS, total_
         if tls
         else HTTPConnection(host, port, timeout=seconds)
     )
+    headers = {"Content-Type": "application/json", "User-Agent": "pulsar-steward", ID_HEADER: message.id}
+    if webhook.login is not None:
+        user, password = webhook.login
+        secret = password.get_secret_value()
+        basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
+        headers["Authorization"] = f"Basic {basic}" if user else f"Bearer {secret}"
     late = Timer(total_seconds, _cut, [connection])
     late.daemon = True
     with closing(connection):
         late.start()
         try:
-            connection.request("POST", webhook.target, message.encoded(), _headers(webhook, message))
+            connection.request("POST", webhook.target, message.encoded(), headers)
             status = connection.getresponse().status
         except (OSError, HTTPException) as error:
             raise NotDelivered(f"{host}:{port} did not take it: {reason_of(error)}") from error
@@ -62,16 +68,6 @@ def reason_of(error: BaseException) -> str:
     """Summary of another library's error: its kind, and the system's error text. Its own text may contain secrets."""
     said = error.strerror if isinstance(error, OSError) else None
     return f"{type(error).__name__}: {said}" if isinstance(said, str) else type(error).__name__
-
-
-def _headers(webhook: Webhook, message: Message) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": "pulsar-steward", ID_HEADER: message.id}
-    if webhook.login is not None:
-        user, password = webhook.login
-        secret = password.get_secret_value()
-        basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
-        headers["Authorization"] = f"Basic {basic}" if user else f"Bearer {secret}"
-    return headers
 
 
 def _cut(connection: HTTPConnection) -> None:

@@ -12,7 +12,7 @@ from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.plan import Batch, content_digest, goal_of, parts_of
+from pulsar_steward.model.plan import Batch, content_digest, goal_of, parts_of, what_rests
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.notify.compose import QUESTION_TASKS
@@ -63,7 +63,12 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a person rejected, in any plan; each part of a rejected group is one."""
+    """A batch that a person rejected, in any plan; each part of a rejected group is one.
+
+    Attributes:
+        content: Digest of what rests of it (`pulsar_steward.model.plan.what_rests`), as the cluster is named now.
+        batch: The whole batch.
+    """
 
     plan_id: str
     content: str
@@ -203,7 +208,7 @@ class QuestionBook:
         return tuple(
             RejectedBatch(
                 plan_id=each.plan_id,
-                content=content_digest(self._as_here(plan), part),
+                content=content_digest(self._as_here(plan), what_rests(part)),
                 batch=part,
                 at=each.at,
                 by=each.by,

@@ -9,7 +9,16 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
-from pulsar_steward.model.plan import Batch, content_digest, goal_of, goals_in, loses_more, parts_of, share_goal
+from pulsar_steward.model.plan import (
+    Batch,
+    content_digest,
+    goal_of,
+    goals_in,
+    loses_more,
+    parts_of,
+    share_goal,
+    what_rests,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -74,28 +83,53 @@ class Contents:
             return frozenset(part.content for part in about)
         return frozenset()
 
-    @staticmethod
-    def rejection_of(parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
+    def rejection_of(self, parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
         """The newest of the parts' rejections; None: not all parts were rejected."""
-        found = [next((each for each in lately if _is_rejected(part, each)), None) for part in parts]
+        found = [next((each for each in lately if self._is_rejected(part, each)), None) for part in parts]
         known = [each for each in found if each is not None]
         return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
+
+    def _is_rejected(self, part: AskedPart, rejected: RejectedBatch) -> bool:
+        rests = what_rests(part.batch)
+        content = part.content if rests is part.batch else content_digest(self._plan, rests)
+        same = is_same_question(rejected.content, what_rests(rejected.batch), rests, content)
+        return same and _more_in_flight(part.batch, rejected.batch) is None
 
 
 def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
     """The silence in force for a batch's goal, if any; or else the thing that got worse since the snooze.
 
-    An answer that silenced a group silenced each of its namespaces: a part is compared with its own part there.
+    An answer that silenced a group silenced each of its namespaces: a part is compared with its own part there. Splits
+    that move parts are silent by a silence of moves too, as they would move what nobody wants moved.
     """
-    goal, worst = goal_of(batch), None
+    own, worst = goal_of(batch), None
     for each in silenced:
-        if not share_goal(goal, each.goal):
+        goal = next((goal for goal in (own, *batch.further_goals) if share_goal(goal, each.goal)), None)
+        if goal is None:
             continue
-        worse = got_worse(batch, _part_about(goal, each.batch)) if each.until_worse else None
+        asked = _part_about(goal, each.batch)
+        worse = got_worse(batch if goal == own else _as_far_as(batch, asked), asked) if each.until_worse else None
         if worse is None:
             return each, None
         worst = worst or worse
     return None, worst
+
+
+def _as_far_as(batch: Batch, asked: Batch | None) -> Batch:
+    """A batch with the findings of another one's checks alone: what else it remedies was no part of that question."""
+    checks = set() if asked is None else {finding.check_id for finding in asked.findings}
+    return msgspec.structs.replace(batch, findings=tuple(each for each in batch.findings if each.check_id in checks))
+
+
+def parts_to_leave(plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]) -> frozenset[str]:
+    """Namespaces whose splits move parts in a plan, though a person said no to that, or to moves as such."""
+    contents = Contents(plan)
+    return frozenset(
+        batch.steps[0].change.namespace
+        for batch in plan.batches
+        if batch.further_goals
+        if silence_of(batch, silenced)[0] or contents.rejection_of(contents.of_batch(batch.batch_id), lately)
+    )
 
 
 def _part_about(goal: str, batch: Batch | None) -> Batch | None:
@@ -105,10 +139,6 @@ def _part_about(goal: str, batch: Batch | None) -> Batch | None:
     parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]
     steps = tuple(step for part in parts for step in part.steps)
     return msgspec.structs.replace(batch, steps=steps, parts=msgspec.UNSET)
-
-
-def _is_rejected(part: AskedPart, rejected: RejectedBatch) -> bool:
-    return is_same_question(rejected.content, rejected.batch, part.batch, part.content)
 
 
 def is_same_question(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:

@@ -13,6 +13,7 @@ from pulsar_steward.ledger.waiting import why_unasked
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
+from pulsar_steward.orchestration.contents import parts_to_leave
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
@@ -24,13 +25,15 @@ from pulsar_steward.policy.files import unused_files
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from pulsar_steward.apply.context import LedgerContext
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.orchestration.asked import RejectedBatch, SilencedGoal
     from pulsar_steward.orchestration.publish import Publication
     from pulsar_steward.orchestration.run_states import RunStates
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import SnapshotMeta
 
@@ -87,12 +90,12 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | N
             return Planned(reason=shown(busy))
         moves = moves_before(task.ledger, seen, meta.taken_at, task.policy)
         now = task.clock()
-        made = make_plan(planning_facts_of(snapshot, task.policy, moves))
+        book = QuestionBook(task.ledger, seen, task.policy, now, runs.has_ended if runs else nobody_knows)
+        standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
+        made = plan_around_noes(planning_facts_of(snapshot, task.policy, moves), rejected, silenced)
         made = msgspec.structs.replace(made, notes=(*made.notes, *notes_on_policies(task, seen)))
         made = without_rolled_back(made, rolled_back_lately(task.ledger, seen, task.policy.approval, now))
         view = SnapshotView.PARTIAL if meta.unread else SnapshotView.COMPLETE
-        book = QuestionBook(task.ledger, seen, task.policy, now, runs.has_ended if runs else nobody_knows)
-        standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
         plan = grouped(made, view, standing, rejected, silenced, task.policy)
         for note in plan.notes:
             log.info("note: %s", note)
@@ -100,6 +103,18 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | N
         if publication.publish and runs is not None and runs.asking_is_paused():
             log.warning("nobody is asked: %s", why_unasked(paused=True))
         return _recorded(task, plan, publication, brokers, now)
+
+
+def plan_around_noes(
+    facts: PlanningFacts, rejected: Collection[RejectedBatch], silenced: Collection[SilencedGoal]
+) -> Plan:
+    """The plan in which bundles are split alone where a person said no to moves of their parts.
+
+    A split alone moves no client and is of use by itself, and other moves need not wait for what nobody is asked about.
+    """
+    while unwanted := parts_to_leave(made := make_plan(facts), rejected, silenced):
+        facts = msgspec.structs.replace(facts, parts_stay=facts.parts_stay | unwanted)
+    return made
 
 
 def notes_on_policies(task: LedgerContext, seen: NamedCluster) -> Iterator[str]:

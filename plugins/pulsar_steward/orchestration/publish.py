@@ -23,7 +23,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import EndReason
-from pulsar_steward.model.plan import content_digest, goal_of, share_goal
+from pulsar_steward.model.plan import content_digest, goal_of, goals_in, share_goal
 from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration.contents import Contents, is_same_question, silence_of
 
@@ -146,7 +146,7 @@ class _Sorted:
         here = {each.batch_id: each for each in self.here}
         for batch in plan.batches:
             content, own = content_digest(plan, batch), here.get(batch.batch_id)
-            parts, goal = self.contents.of_batch(batch.batch_id), goal_of(batch)
+            parts = self.contents.of_batch(batch.batch_id)
             no = self.contents.rejection_of(parts, lately)
             silence, worse = silence_of(batch, silenced)
             stands = [
@@ -163,7 +163,7 @@ class _Sorted:
                     self.unasked_here.append(own)
             elif stands:
                 self.confirmed.append(stands[0])
-            elif holding := [each for each in standing if share_goal(goal, each.goal) and self._holds(each)]:
+            elif holding := [each for each in standing if self._holds(each, batch)]:
                 self.held.append((batch, holding[0]))
             elif any(
                 each.issuperset(part.content for part in parts)
@@ -204,10 +204,14 @@ class _Sorted:
             self.riskier[question.question_id] = now, question.risk
         return False
 
-    def _holds(self, question: AskedBatch) -> bool:
-        """True if a question keeps others with the same goal from being asked."""
+    def _holds(self, question: AskedBatch, batch: Batch) -> bool:
+        """True if a question keeps a batch from being asked: their goals are the same, or both would move bundles."""
+        if question.state is BatchState.CHANGING:
+            theirs = {*goals_in(question.goal), *(question.batch.further_goals if question.batch else ())}
+            return not theirs.isdisjoint({*goals_in(goal_of(batch)), *batch.further_goals})
         stands_elsewhere = question.under is not None and question.is_answerable
-        return question.state is BatchState.CHANGING or (stands_elsewhere and question.question_id not in self.riskier)
+        same = share_goal(goal_of(batch), question.goal)
+        return same and stands_elsewhere and question.question_id not in self.riskier
 
     def kept(self, question: AskedBatch) -> bool:
         """True if a question stays open unchanged."""
@@ -218,7 +222,11 @@ class _Sorted:
             if question.state.is_open or not replaced:
                 return True
         silent = any(share_goal(goal_of(batch), question.goal) for batch, _ in self.silent)
-        rejected = self.has_all_of(question, [batch for batch, *_ in self.rejected])
+        rejected = self.has_all_of(question, [batch for batch, *_ in self.rejected]) or any(
+            # The same splits rest as well where their parts would go elsewhere.
+            no.batch.further_goals and no.plan_id == question.plan_id and share_goal(goal_of(batch), question.goal)
+            for batch, _, no in self.rejected
+        )
         return (rejected or silent) and question.state.is_over
 
     def has_all_of(self, question: AskedBatch, batches: Iterable[Batch]) -> bool:

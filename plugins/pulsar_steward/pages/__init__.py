@@ -2,4 +2,6 @@
 
 It only reads: the ledger, by an engine whose database refuses changes, and small tables of snapshots. It does not know
 Airflow. `steward_plugin.py`, which does, passes it the ledger, the snapshots and the access check.
+
+Whatever reads the ledger raises `LedgerError` if that cannot be read; whatever reads a snapshot raises `SnapshotError`.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -32,7 +33,7 @@ from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fastapi import FastAPI
 
@@ -45,26 +46,30 @@ MAX_EVENTS = 500
 Before = Annotated[int | None, Query(ge=1, le=2**63 - 1)]
 """Place in the ledger's chain to go back from; at most the largest number of a database."""
 
-_DOCUMENTED = (
-    tuple[ClusterCard, ...],
-    FindingPage,
-    tuple[FindingSection, ...],
-    tuple[Broker, ...],
-    BundleMap,
-    Failovers,
-    Backlogs,
-    tuple[FigureTrend, ...],
-    tuple[PlanLine, ...],
-    PlanView,
-    Page,
-    IntegrityReport,
-)
+_OF_NEWEST: dict[str, tuple[Callable[[Sources, Snapshot], object], Any, str]] = {
+    "checks": (
+        lambda sources, snapshot: sections(sources.summary(snapshot)),
+        tuple[FindingSection, ...],
+        "Verdicts of all checks on the newest snapshot, in the order of the guide.",
+    ),
+    "brokers": (broker_rows, tuple[Broker, ...], "Brokers with their load."),
+    "bundles": (
+        lambda sources, snapshot: bundle_map(sources, snapshot, ()),
+        BundleMap,
+        "The largest bundles by broker.",
+    ),
+    "failovers": (failovers, Failovers, "How long the topics of each broker would be gone without it."),
+    "backlogs": (backlogs, Backlogs, "Backlogs of the namespaces nearest to their quota, and delayed messages."),
+    "trends": (cluster_trends, tuple[FigureTrend, ...], "Figures of the cluster over time."),
+}
+"""What is read from a cluster's newest snapshot alone, by the name of its route: function, result, description."""
+
 _REFERENCE = "#/components/schemas/{name}"
 
 
-def as_json(value: object) -> Response:
+def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response; invisible characters are escaped in JSON's way."""
-    return Response(shown_json(msgspec.json.encode(value)), media_type="application/json")
+    return Response(shown_json(msgspec.json.encode(value)), status, headers, "application/json")
 
 
 def newest_of(sources: Sources, cluster: str) -> Snapshot:
@@ -79,48 +84,51 @@ def newest_of(sources: Sources, cluster: str) -> Snapshot:
     return snapshot
 
 
+@dataclass(frozen=True)
 class Api:
-    """The API's responses; each method is a route.
+    """The API's responses; each method is a route."""
 
-    Args:
-        sources: Ledger and snapshots.
-        verification: Comparison of the ledger with its chain.
-    """
-
-    def __init__(self, sources: Sources, verification: Verification) -> None:
-        self._sources = sources
-        self._verification = verification
+    sources: Sources
+    verification: Verification
 
     def router(self, app: FastAPI) -> APIRouter:
         """Routes of the API, including its own document."""
         router = APIRouter(prefix="/api", tags=["Steward"])
-        router.add_api_route("/openapi.json", lambda: as_json(_openapi(app)), include_in_schema=False)
-        routes: tuple[tuple[str, Callable[..., Any], Any], ...] = (
-            ("/clusters", self.clusters, tuple[ClusterCard, ...]),
-            ("/clusters/{cluster}", self.cluster, ClusterCard),
-            ("/clusters/{cluster}/findings", self.findings, FindingPage),
-            ("/clusters/{cluster}/checks", self.checks, tuple[FindingSection, ...]),
-            ("/clusters/{cluster}/brokers", self.brokers, tuple[Broker, ...]),
-            ("/clusters/{cluster}/bundles", self.bundles, BundleMap),
-            ("/clusters/{cluster}/failovers", self.failovers, Failovers),
-            ("/clusters/{cluster}/backlogs", self.backlogs, Backlogs),
-            ("/clusters/{cluster}/trends", self.trends, tuple[FigureTrend, ...]),
-            ("/clusters/{cluster}/plans", self.plans, tuple[PlanLine, ...]),
-            ("/plans/{plan_id}", self.plan, PlanView),
-            ("/history", self.history, Page),
-            ("/chain", self.chain, IntegrityReport),
-        )
-        for path, endpoint, kind in routes:
-            router.add_api_route(path, endpoint, **_gives(kind))
+        routes: dict[str, tuple[Callable[..., Any], Any]] = {
+            "/clusters": (self.clusters, tuple[ClusterCard, ...]),
+            "/clusters/{cluster}": (self.cluster, ClusterCard),
+            "/clusters/{cluster}/findings": (self.findings, FindingPage),
+            **{f"/clusters/{{cluster}}/{name}": (self._of_newest(name), _OF_NEWEST[name][1]) for name in _OF_NEWEST},
+            "/clusters/{cluster}/plans": (self.plans, tuple[PlanLine, ...]),
+            "/plans/{plan_id}": (self.plan, PlanView),
+            "/history": (self.history, Page),
+            "/chain": (self.chain, IntegrityReport),
+        }
+        kinds = [kind for _, kind in routes.values()]
+        schemas, components = msgspec.json.schema_components([*kinds, LedgerEvent], ref_template=_REFERENCE)
+        for (path, (endpoint, _)), schema in zip(routes.items(), schemas, strict=False):
+            content = {"application/json": {"schema": schema}}
+            described: dict[int | str, Any] = {200: {"description": "As described.", "content": content}}
+            router.add_api_route(path, endpoint, response_model=None, responses=described)
+        router.add_api_route("/openapi.json", lambda: as_json(_openapi(app, components)), include_in_schema=False)
         return router
+
+    def _of_newest(self, name: str) -> Callable[[str], Response]:
+        read, _, description = _OF_NEWEST[name]
+
+        def endpoint(cluster: str) -> Response:
+            return as_json(read(self.sources, newest_of(self.sources, cluster)))
+
+        endpoint.__name__, endpoint.__doc__ = name, description  # FastAPI documents a route by them
+        return endpoint
 
     def clusters(self) -> Response:
         """All clusters, those that need somebody first."""
-        return as_json(cluster_cards(self._sources))
+        return as_json(cluster_cards(self.sources))
 
     def cluster(self, cluster: str) -> Response:
         """One cluster."""
-        return as_json(cluster_cards(self._sources, cluster)[0])
+        return as_json(cluster_cards(self.sources, cluster)[0])
 
     def findings(
         self,
@@ -134,39 +142,15 @@ class Api:
     ) -> Response:
         """Findings of the newest snapshot, by pages."""
         asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page, size=size)
-        return as_json(findings_page(self._sources, self._newest(cluster), asked))
-
-    def checks(self, cluster: str) -> Response:
-        """Verdicts of all checks on the newest snapshot, in the order of the guide."""
-        return as_json(sections(self._sources.summary(self._newest(cluster))))
-
-    def brokers(self, cluster: str) -> Response:
-        """Brokers with their load."""
-        return as_json(broker_rows(self._sources, self._newest(cluster)))
-
-    def bundles(self, cluster: str) -> Response:
-        """The largest bundles by broker."""
-        return as_json(bundle_map(self._sources, self._newest(cluster), ()))
-
-    def failovers(self, cluster: str) -> Response:
-        """How long the topics of each broker would be gone without it."""
-        return as_json(failovers(self._sources, self._newest(cluster)))
-
-    def backlogs(self, cluster: str) -> Response:
-        """Backlogs of the namespaces nearest to their quota, and delayed messages."""
-        return as_json(backlogs(self._sources, self._newest(cluster)))
-
-    def trends(self, cluster: str) -> Response:
-        """Figures of the cluster over time."""
-        return as_json(cluster_trends(self._sources, self._newest(cluster)))
+        return as_json(findings_page(self.sources, newest_of(self.sources, cluster), asked))
 
     def plans(self, cluster: str) -> Response:
         """The newest plans."""
-        return as_json(newest_plans(self._sources, cluster))
+        return as_json(newest_plans(self.sources, cluster))
 
     def plan(self, plan_id: str) -> Response:
         """A plan with everything that became of it."""
-        return as_json(plan_view(self._sources, plan_id))
+        return as_json(plan_view(self.sources, plan_id))
 
     def history(
         self,
@@ -181,14 +165,11 @@ class Api:
     ) -> Response:
         """The ledger as a story, newest first; `before` of a page leads to the next one."""
         chosen = chosen_of(cluster, namespace, person, kind, plan_id, step_id)
-        return as_json(history(self._sources.engine, chosen, before=before, most=size))
+        return as_json(history(self.sources.engine, chosen, before=before, most=size))
 
     def chain(self) -> Response:
         """Compares every row of the ledger with its chain, and that with the ends that were noted elsewhere."""
-        return as_json(self._verification.report())
-
-    def _newest(self, cluster: str) -> Snapshot:
-        return newest_of(self._sources, cluster)
+        return as_json(self.verification.report())
 
 
 def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str = "", step_id: str = "") -> Filter:
@@ -204,17 +185,8 @@ def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str
     )
 
 
-def _gives(kind: Any) -> dict[str, Any]:
-    """Documentation of a route's response."""
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
-    content = {"application/json": {"schema": schema}}
-    return {"response_model": None, "responses": {200: {"description": "As described.", "content": content}}}
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def _openapi(app: FastAPI, components: dict[str, Any]) -> dict[str, Any]:
     routes = [route for route in app.routes if str(getattr(route, "path", "")).startswith("/api/")]
     document = get_openapi(title=app.title, version="1", description=app.description, routes=routes)
-    _, components = msgspec.json.schema_components([*_DOCUMENTED, LedgerEvent], ref_template=_REFERENCE)
-    schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    schemas.update(components)
+    document.setdefault("components", {}).setdefault("schemas", {}).update(components)
     return document

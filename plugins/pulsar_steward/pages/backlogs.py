@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.backlog.policies import IN_FORCE
-from pulsar_steward.checks.registry import GROUPS
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.units import MIB
 from pulsar_steward.pages.clusters import title_of
@@ -194,17 +194,15 @@ class Backlogs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def backlogs(sources: Sources, snapshot: Snapshot) -> Backlogs:
-    """Backlogs of a snapshot's namespaces.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """Backlogs of a snapshot's namespaces."""
     return sources.kept_large.get(("backlogs", snapshot.uri), lambda: _read(sources, snapshot))
 
 
 def _read(sources: Sources, snapshot: Snapshot) -> Backlogs:
     near = snapshot.select(_NEAREST, BacklogRow, views=IN_FORCE)
     delayed = snapshot.select(_DELAYED, NamespaceDelays, views=IN_FORCE)
+    summary = sources.summary(snapshot)
+    counting = [each for each in summary.verdicts if each.check_id in BY_ID and each.check_id.startswith("delayed-")]
     limits = [(row.limit_bytes, row.limit_seconds) for row in near]
     return Backlogs(
         namespaces=tuple(near[:MAX_LISTED]),
@@ -213,21 +211,14 @@ def _read(sources: Sources, snapshot: Snapshot) -> Backlogs:
         not_known=sum(size is None or age is None for size, age in limits),
         delayed=tuple(delayed[:MAX_LISTED]),
         delayed_total=len(delayed),
-        checks=_checks(sources, snapshot),
-    )
-
-
-def _checks(sources: Sources, snapshot: Snapshot) -> tuple[DelayCheck, ...]:
-    summary = sources.summary(snapshot)
-    ours = {check.check_id for group in GROUPS for check in group.checks if check.check_id.startswith("delayed-")}
-    return tuple(
-        DelayCheck(
-            check_id=verdict.check_id,
-            title=title_of(verdict.check_id),
-            outlook=verdict.outlook,
-            count=sum(each.count for (check, _), each in summary.found.items() if check == verdict.check_id),
-            reason=verdict.reason,
-        )
-        for verdict in summary.verdicts
-        if verdict.check_id in ours
+        checks=tuple(
+            DelayCheck(
+                check_id=verdict.check_id,
+                title=title_of(verdict.check_id),
+                outlook=verdict.outlook,
+                count=sum(each.count for (check, _), each in summary.found.items() if check == verdict.check_id),
+                reason=verdict.reason,
+            )
+            for verdict in counting
+        ),
     )

@@ -13,7 +13,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.rows import BrokerRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pages.sources import Sources
@@ -101,11 +101,7 @@ class BundleMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def broker_rows(sources: Sources, snapshot: Snapshot) -> tuple[Broker, ...]:
-    """All brokers of a snapshot, by name.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """All brokers of a snapshot, by name."""
     return sources.kept_large.get(("brokers", snapshot.uri), lambda: _brokers(snapshot))
 
 
@@ -127,31 +123,18 @@ def _brokers(snapshot: Snapshot) -> tuple[Broker, ...]:
 
 
 def bundle_map(sources: Sources, snapshot: Snapshot, plans: Iterable[Plan]) -> BundleMap:
-    """The map of a snapshot's bundles, with the moves of waiting plans.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """The map of a snapshot's bundles, with the moves of waiting plans."""
     drawn = sources.kept_large.get(("bundles", snapshot.uri), lambda: _map(snapshot))
-    targets = _targets(plans)
+    changes = (step.change for plan in plans for batch in plan.batches for step in batch.steps)
+    targets = {f"{each.namespace}/{each.bundle}": each.target for each in changes if isinstance(each, UnloadBundle)}
     if not targets:
         return drawn
+    replace = msgspec.structs.replace
     shelves = tuple(
-        msgspec.structs.replace(shelf, cells=tuple(_marked(cell, targets) for cell in shelf.cells))
+        replace(shelf, cells=tuple(replace(cell, target=targets.get(cell.name)) for cell in shelf.cells))
         for shelf in drawn.shelves
     )
-    return msgspec.structs.replace(drawn, shelves=shelves)
-
-
-def _targets(plans: Iterable[Plan]) -> Mapping[str, str]:
-    steps = (step.change for plan in plans for batch in plan.batches for step in batch.steps)
-    return {
-        f"{change.namespace}/{change.bundle}": change.target for change in steps if isinstance(change, UnloadBundle)
-    }
-
-
-def _marked(cell: Cell, targets: Mapping[str, str]) -> Cell:
-    return msgspec.structs.replace(cell, target=targets[cell.name]) if cell.name in targets else cell
+    return replace(drawn, shelves=shelves)
 
 
 def _map(snapshot: Snapshot) -> BundleMap:

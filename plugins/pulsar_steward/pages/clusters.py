@@ -30,7 +30,7 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pulsar_steward.ledger.cluster_states import ClusterStates
     from pulsar_steward.pages.sources import Sources
@@ -151,8 +151,6 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
 
     Raises:
         NotKnown: If neither the ledger nor the snapshots know that cluster.
-        LedgerError: If the ledger cannot be read.
-        SnapshotError: If the folder of snapshots cannot be read.
     """
     names = set(sources.shelf.clusters())
     with one_moment(sources.engine) as connection:
@@ -180,7 +178,12 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         trouble=trouble,
         halt=halt,
         halted_elsewhere=elsewhere,
-        waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
+        waiting=tuple(
+            sorted(  # by descending worth; with equal worth, the oldest first
+                (each for each in ledger.waiting if each.cluster == cluster),
+                key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank,
+            )
+        ),
         unasked=unasked,
         why_unasked=why_unasked(sources.is_paused(ASKING_DAG)) if unasked else None,
         silent=tuple(each for each in ledger.silent if each.cluster == cluster),
@@ -205,14 +208,18 @@ def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[Ea
     if newest is None:
         return None, ()
     summaries = [sources.summary(each) for each in reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))]
-    return seen_of(sources.summary(newest), sources.now(), _gap(summaries)), tuple(map(_trend_point, summaries))
-
-
-def _gap(summaries: Sequence[SnapshotSummary]) -> timedelta:
-    """Usual interval between two snapshots."""
-    times = [summary.meta.taken_at for summary in summaries]
-    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
-    return timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
+    trend = tuple(
+        EarlierSnapshot(
+            taken_at=each.meta.taken_at,
+            critical=each.severities[Severity.CRITICAL],
+            warning=each.severities[Severity.WARNING],
+            partial=bool(each.meta.unread),
+        )
+        for each in summaries
+    )
+    gaps = [(later.taken_at - earlier.taken_at).total_seconds() for earlier, later in pairwise(trend)]
+    usual = timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
+    return seen_of(sources.summary(newest), sources.now(), usual), trend
 
 
 def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnapshot:
@@ -250,23 +257,8 @@ def title_of(check_id: str) -> str:
     return BY_ID[check_id].title if check_id in BY_ID else check_id
 
 
-def _trend_point(summary: SnapshotSummary) -> EarlierSnapshot:
-    severities = summary.severities
-    return EarlierSnapshot(
-        taken_at=summary.meta.taken_at,
-        critical=severities[Severity.CRITICAL],
-        warning=severities[Severity.WARNING],
-        partial=bool(summary.meta.unread),
-    )
-
-
 UNKNOWN = Worth(critical=0, warnings=0)
 """Worth of a batch whose plan is no longer readable: it comes last."""
-
-
-def by_worth(sources: Sources, waiting: Sequence[WaitingQuestion]) -> tuple[WaitingQuestion, ...]:
-    """Questions by descending worth; with equal worth, the oldest first."""
-    return tuple(sorted(waiting, key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank))
 
 
 def _worths(sources: Sources, plan_id: str) -> Mapping[str, Worth]:
@@ -299,24 +291,21 @@ class FigureTrend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster_trends(sources: Sources, snapshot: Snapshot) -> tuple[FigureTrend, ...]:
-    """Trends of the whole cluster; empty if only one snapshot has figures.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
+    """Trends of the whole cluster; empty if only one snapshot has figures."""
     return sources.kept.get(("trends", snapshot.uri), lambda: _trends(snapshot))
 
 
 def _trends(snapshot: Snapshot) -> tuple[FigureTrend, ...]:
-    found = {}
-    for measure, rows in groupby(snapshot.trends(), key=lambda row: row.measure):
-        points = sorted((row.taken_at, row.value) for row in rows)
-        if measure in TITLES and len(points) > 1:
-            found[measure] = FigureTrend(
-                measure=measure,
-                title=TITLES[measure],
-                in_bytes=measure in IN_BYTES,
-                times=tuple(at for at, _ in points),
-                values=tuple(value for _, value in points),
-            )
-    return tuple(found[measure] for measure in TITLES if measure in found)
+    rows = groupby(snapshot.trends(), key=lambda row: row.measure)
+    points = {measure: sorted((row.taken_at, row.value) for row in each) for measure, each in rows}
+    return tuple(
+        FigureTrend(
+            measure=measure,
+            title=title,
+            in_bytes=measure in IN_BYTES,
+            times=tuple(at for at, _ in points[measure]),
+            values=tuple(value for _, value in points[measure]),
+        )
+        for measure, title in TITLES.items()
+        if len(points.get(measure, ())) > 1
+    )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.checks.registry import GROUPS
-from pulsar_steward.model.finding import Outlook, Severity, Verdict
+from pulsar_steward.checks.registry import BY_ID, GROUPS
+from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS
 from pulsar_steward.pages.clusters import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
     from pulsar_steward.snapshots.read import Snapshot
@@ -123,91 +121,69 @@ class FindingSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> FindingPage:
-    """The requested page of findings; the last one if there are fewer pages.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
-    listed = sources.kept_large.get(("findings", snapshot.uri), lambda: _Listed(_read(snapshot)))
+    """The requested page of findings; the last one if there are fewer pages."""
+    listed = sources.kept_large.get(("findings", snapshot.uri), lambda: _Listed(snapshot))
     places = listed.asked_for(asked)
     size = min(max(asked.size, 1), MAX_PAGE)
     pages = max(-(-len(places) // size), 1)
     page = min(max(asked.page, 1), pages)
     some = listed.table.take(places.slice((page - 1) * size, size))
     meta = sources.summary(snapshot).meta
-    found = tuple(_row(each, meta.taken_at) for each in some.to_pylist())
+    found = tuple(
+        FindingRow(
+            check_id=row["check_id"],
+            title=title_of(row["check_id"]),
+            severity=Severity(row["severity"]),
+            subject=row["subject"],
+            evidence=row["evidence"],
+            first_seen=row["first_seen"] or meta.taken_at,
+            snapshots_in_a_row=row["snapshots_in_a_row"] or 1,
+        )
+        for row in some.to_pylist()
+    )
     return FindingPage(snapshot_id=meta.snapshot_id, findings=found, page=page, pages=pages, total=len(places))
 
 
 class _Listed:
-    """Findings of a snapshot, with their places in each order; an order is sorted at its first use.
+    """Findings of a snapshot, with their places in each order; an order is sorted at its first use."""
 
-    Args:
-        table: The findings.
-    """
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
+    def __init__(self, snapshot: Snapshot) -> None:
+        columns = ["check_id", "severity", "subject", "evidence", "first_seen", "snapshots_in_a_row"]
+        table = snapshot.table(FINDINGS, columns)
+        ranks = pc.index_in(table["severity"], value_set=pa.array([each.value for each in Severity]))
+        self.table = table.append_column("rank", ranks).combine_chunks()
         self._orders: dict[Order, pa.Array] = {}
 
     def asked_for(self, asked: FindingQuery) -> pa.Array:
         """Places of the matching findings, in their order."""
         if asked.order not in self._orders:
             self._orders[asked.order] = pc.sort_indices(self.table, sort_keys=_SORTED_BY[asked.order])
-        order = self._orders[asked.order]
+        order, table = self._orders[asked.order], self.table
         if not (asked.severity or asked.check or asked.text):
             return order
-        return order.filter(_condition(self.table, asked).combine_chunks().take(order))
-
-
-def _read(snapshot: Snapshot) -> pa.Table:
-    columns = ["check_id", "severity", "subject", "evidence", "first_seen", "snapshots_in_a_row"]
-    table = snapshot.table(FINDINGS, columns)
-    ranks = pc.index_in(table["severity"], value_set=pa.array([each.value for each in Severity]))
-    return table.append_column("rank", ranks).combine_chunks()
-
-
-def _condition(table: pa.Table, asked: FindingQuery) -> Any:
-    """One truth value for each finding: whether it matches."""
-    condition = pc.is_valid(table["check_id"])
-    if asked.severity:
-        condition = pc.and_(condition, pc.equal(table["severity"], asked.severity))
-    if asked.check:
-        condition = pc.and_(condition, pc.equal(table["check_id"], asked.check))
-    if asked.text:
-        texts = (table["subject"], table["evidence"])
-        subject, evidence = (pc.match_substring(text, asked.text, ignore_case=True) for text in texts)
-        condition = pc.and_(condition, pc.or_(subject, evidence))
-    return condition
-
-
-def _row(row: Mapping[str, Any], taken_at: datetime) -> FindingRow:
-    return FindingRow(
-        check_id=row["check_id"],
-        title=title_of(row["check_id"]),
-        severity=Severity(row["severity"]),
-        subject=row["subject"],
-        evidence=row["evidence"],
-        first_seen=row["first_seen"] or taken_at,
-        snapshots_in_a_row=row["snapshots_in_a_row"] or 1,
-    )
+        matches = pc.is_valid(table["check_id"])
+        if asked.severity:
+            matches = pc.and_(matches, pc.equal(table["severity"], asked.severity))
+        if asked.check:
+            matches = pc.and_(matches, pc.equal(table["check_id"], asked.check))
+        if asked.text:
+            texts = (table["subject"], table["evidence"])
+            subject, evidence = (pc.match_substring(text, asked.text, ignore_case=True) for text in texts)
+            matches = pc.and_(matches, pc.or_(subject, evidence))
+        return order.filter(matches.combine_chunks().take(order))
 
 
 def sections(summary: SnapshotSummary) -> tuple[FindingSection, ...]:
     """The guide's sections with the verdict of each check; checks that only the snapshot has come last."""
     verdicts = {verdict.check_id: verdict for verdict in summary.verdicts}
-    known = {check.check_id for group in GROUPS for check in group.checks}
-    others = [check_id for check_id in sorted(verdicts) if check_id not in known]
     groups = [(group.title, [check.check_id for check in group.checks]) for group in GROUPS]
-    named = [*groups, *([("Other checks", others)] if others else [])]
-    return tuple(FindingSection(title=title, checks=tuple(_states(ids, verdicts, summary))) for title, ids in named)
+    if others := sorted(verdicts.keys() - BY_ID.keys()):
+        groups.append(("Other checks", others))
 
-
-def _states(ids: list[str], verdicts: Mapping[str, Verdict], summary: SnapshotSummary) -> Iterator[CheckState]:
-    for check_id in ids:
+    def state(check_id: str) -> CheckState:
         verdict = verdicts.get(check_id)
         severities = [severity for check, severity in summary.found if check == check_id]
-        yield CheckState(
+        return CheckState(
             check_id=check_id,
             title=title_of(check_id),
             outlook=verdict.outlook if verdict else Outlook.UNKNOWN,
@@ -216,3 +192,5 @@ def _states(ids: list[str], verdicts: Mapping[str, Verdict], summary: SnapshotSu
             not_listed=verdict.more if verdict else 0,
             reason=verdict.reason if verdict else "The snapshot was diagnosed without this check.",
         )
+
+    return tuple(FindingSection(title=title, checks=tuple(map(state, ids))) for title, ids in groups)

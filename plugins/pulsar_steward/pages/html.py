@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -16,8 +17,8 @@ from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import counted
-from pulsar_steward.outside_text import shown, shown_json
-from pulsar_steward.pages.api import Api, Before, chosen_of, newest_of
+from pulsar_steward.outside_text import shown
+from pulsar_steward.pages.api import Api, Before, as_json, chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards, cluster_trends
@@ -32,26 +33,19 @@ from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exp
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pulsar_steward.pages.plan_data import StepView
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 
 EVENTS = 100
 
 
+@dataclass(frozen=True)
 class Pages:
-    """The pages; each method is a route.
+    """The pages; each method is a route."""
 
-    Args:
-        sources: Ledger and snapshots.
-        verification: Comparison of the ledger with its chain.
-        renderer: Renders their templates.
-    """
-
-    def __init__(self, sources: Sources, verification: Verification, renderer: Renderer) -> None:
-        self._sources = sources
-        self._verification = verification
-        self._renderer = renderer
+    sources: Sources
+    verification: Verification
+    renderer: Renderer
 
     def router(self) -> APIRouter:
         """Routes of the pages; the API's document leaves them out."""
@@ -75,7 +69,7 @@ class Pages:
 
     def clusters(self, request: Request) -> Response:
         """A card for each cluster."""
-        return self._renderer.page(request, "clusters.html.j2", cards=cluster_cards(self._sources))
+        return self.renderer.page(request, "clusters.html.j2", cards=cluster_cards(self.sources))
 
     def cluster(
         self,
@@ -89,42 +83,37 @@ class Pages:
         brokers: Literal["", "all"] = "",
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
-        (card,) = cluster_cards(self._sources, cluster)
+        (card,) = cluster_cards(self.sources, cluster)
         asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page)
-        values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
+        values = _of_snapshot(self.sources, card.cluster, asked, [each.plan_id for each in card.waiting])
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
-        plans = newest_plans(self._sources, cluster)
+        plans = newest_plans(self.sources, cluster)
         usual: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
-        return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
+        return self.renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
 
     def plan(self, request: Request, plan_id: str) -> Response:
         """A plan, step by step, with its outcome."""
-        view = plan_view(self._sources, plan_id)
-        story = history(self._sources.engine, Filter(plan_id=plan_id), most=EVENTS)
-        return self._renderer.page(request, "plan.html.j2", plan=view, story=story)
+        view = plan_view(self.sources, plan_id)
+        story = history(self.sources.engine, Filter(plan_id=plan_id), most=EVENTS)
+        return self.renderer.page(request, "plan.html.j2", plan=view, story=story)
 
     def step(self, request: Request, plan_id: str, step_id: str) -> Response:
         """A step's whole life."""
-        view = plan_view(self._sources, plan_id)
+        view = plan_view(self.sources, plan_id)
         steps = ((batch, each) for batch in view.batches for each in batch.steps if each.step_id == step_id)
         batch, found = next(steps, (None, None))
         if batch is None or found is None:
             raise NotKnown(f"plan {plan_id} has no step {step_id!r}")
         chosen = Filter(plan_id=plan_id, batch_id=batch.batch_id, step_id=step_id)
-        story = history(self._sources.engine, chosen, most=EVENTS)
-        values: dict[str, Any] = {
-            "plan": view,
-            "batch": batch,
-            "step": found,
-            "replaced": _replaced(found),
-            "story": story,
-        }
-        return self._renderer.page(request, "step.html.j2", **values)
+        story = history(self.sources.engine, chosen, most=EVENTS)
+        replaced = "" if found.found is None else msgspec.json.encode(found.found, order="sorted").decode()
+        of_plan: dict[str, Any] = {"plan": view, "batch": batch, "story": story}
+        return self.renderer.page(request, "step.html.j2", step=found, replaced=replaced, **of_plan)
 
     def question(self, request: Request, dag_id: str, run_id: str, map_index: str = "-1") -> Response:
         """Redirects from a question in Airflow's pages to its batch."""
-        plan_id, batch_id = plan_of_run(self._sources, f"{dag_id}/{run_id}/{map_index}")
+        plan_id, batch_id = plan_of_run(self.sources, f"{dag_id}/{run_id}/{map_index}")
         target = link_to(str(request.scope.get("root_path", "")), "plans", plan_id)
         return RedirectResponse(f"{target}#{batch_id}", 303)
 
@@ -138,35 +127,34 @@ class Pages:
         before: Before = None,
     ) -> Response:
         """The ledger as a story."""
-        found = history(self._sources.engine, chosen_of(cluster, namespace, person, kind), before=before, most=EVENTS)
-        return self._renderer.page(
+        found = history(self.sources.engine, chosen_of(cluster, namespace, person, kind), before=before, most=EVENTS)
+        return self.renderer.page(
             request,
             "history.html.j2",
             story=found,
             asked={"cluster": cluster, "namespace": namespace, "person": person, "kind": kind},
-            report=self._verification.known(found.head),
+            report=self.verification.known(found.head),
             kinds=KINDS,
-            clusters=[each.cluster for each in cluster_cards(self._sources)],
+            clusters=[each.cluster for each in cluster_cards(self.sources)],
         )
 
     def history_as_csv(self, cluster: str = "", namespace: str = "", person: str = "", kind: str = "") -> Response:
         """The same as a file for spreadsheets."""
-        lines = story_csv(self._sources, chosen_of(cluster, namespace, person, kind))
+        lines = story_csv(self.sources, chosen_of(cluster, namespace, person, kind))
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_file("csv"))
 
     def history_as_json(self, cluster: str = "", namespace: str = "", person: str = "", kind: str = "") -> Response:
         """The same as a file for programs."""
-        events = list(whole_story(self._sources.engine, chosen_of(cluster, namespace, person, kind), MAX_EVENTS))
-        document = shown_json(msgspec.json.encode(events))
-        return Response(document, media_type="application/json", headers=_file("json"))
+        events = list(whole_story(self.sources.engine, chosen_of(cluster, namespace, person, kind), MAX_EVENTS))
+        return as_json(events, headers=_file("json"))
 
     def chain(self, request: Request) -> Response:
         """Result of comparing the ledger with its chain."""
-        return self._renderer.page(request, "chain.html.j2", report=self._verification.report())
+        return self.renderer.page(request, "chain.html.j2", report=self.verification.report())
 
     def metrics(self, request: Request) -> Response:
         """Metrics for Prometheus, which needs a login like everybody else."""
-        sources = self._sources
+        sources = self.sources
         counts = ledger_counts(sources.engine, sources.now(), sources.shelf.clusters())
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
         summaries = {name: _summary(sources, name) for name in counts.clusters}
@@ -205,11 +193,6 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
         }
     except (NotKnown, SnapshotError) as error:  # the ledger's content is shown anyway
         return {"trouble": str(error), "page": None}
-
-
-def _replaced(step: StepView) -> str:
-    """The live values that a step replaced, as JSON; empty if there was no call."""
-    return "" if step.found is None else msgspec.json.encode(step.found, order="sorted").decode()
 
 
 def _file(kind: str) -> dict[str, str]:
@@ -273,8 +256,7 @@ def make_app(sources: Sources, may_look: Callable[..., Any]) -> FastAPI:
         if status == 503:  # noqa: PLR2004 - as above
             log.warning("%s could not be shown: %s", request.url.path, error)
         if below_api(request):
-            document = shown_json(msgspec.json.encode({"detail": shown(error)}))
-            return Response(document, status, media_type="application/json")
+            return as_json({"detail": shown(error)}, status)
         return renderer.page(request, "trouble.html.j2", status=status, words=str(error), status_code=status)
 
     return app

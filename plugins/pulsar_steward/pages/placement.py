@@ -98,11 +98,7 @@ _BROKERS = """
 def predicted_placement(
     sources: Sources, snapshot: Snapshot, moves: Iterable[UnloadBundle]
 ) -> PredictedPlacement | None:
-    """The placement after these moves; None: there are none.
-
-    Raises:
-        SnapshotError: If the snapshot cannot be read.
-    """
+    """The placement after these moves; None: there are none."""
     targets = {f"{move.namespace}/{move.bundle}": move.target for move in moves}
     if not targets:
         return None
@@ -151,20 +147,14 @@ class Failovers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
-    """Estimates for all brokers of a snapshot, from its diagnosis.
-
-    Raises:
-        SnapshotError: If it cannot be read.
-    """
+    """Estimates for all brokers of a snapshot, from its diagnosis."""
     return sources.kept_large.get(("failovers", snapshot.uri), lambda: _failovers(sources, snapshot))
 
 
 def _failovers(sources: Sources, snapshot: Snapshot) -> Failovers:
-    told = {each.check_id: each for each in sources.summary(snapshot).verdicts}.get(CHECK.check_id)
-    if told is None:
-        unknown = f"The check {CHECK.check_id} has not looked at this snapshot."
-    else:
+    verdicts = {each.check_id: each for each in sources.summary(snapshot).verdicts}
+    unknown = f"The check {CHECK.check_id} has not looked at this snapshot."
+    if told := verdicts.get(CHECK.check_id):
         unknown = told.reason if told.outlook is Outlook.UNKNOWN else ""
-    return Failovers(
-        brokers=tuple(sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))), unknown=unknown
-    )
+    longest_first = sorted(snapshot.failovers(), key=lambda each: (-each.lost_seconds, each.broker))
+    return Failovers(brokers=tuple(longest_first), unknown=unknown)

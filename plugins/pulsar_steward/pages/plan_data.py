@@ -19,16 +19,45 @@ from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.risk import Risk, RiskReason, Worth
 from pulsar_steward.model.step import GuardResult, Touched
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages.forecast import Remaining
 from pulsar_steward.pages.placement import PredictedPlacement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pulsar_steward.ledger.chain import Head
-    from pulsar_steward.ledger.events import LedgerEvent
     from pulsar_steward.ledger.history import Filter
+    from pulsar_steward.ledger.rows import Intent, StepOutcome
+    from pulsar_steward.model.step import Step
     from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.policy.recorded import Pace
+
+
+class Remaining(msgspec.Struct, frozen=True, kw_only=True):
+    """Remaining steps and time of a batch.
+
+    Attributes:
+        steps: Approved steps that have not ended.
+        ends_at: Time at which they will have ended, if they take as long as the earlier ones.
+        at_least: True: no step has ended yet, so that only the pace is known.
+    """
+
+    steps: int
+    ends_at: datetime
+    at_least: bool
+
+
+def remaining(
+    left: Sequence[Step], intents: Sequence[Intent], last: Mapping[str, StepOutcome], pace: Pace, now: datetime
+) -> Remaining:
+    """Forecast for a batch under way, by the steps left, its calls, oldest first, and last outcomes by step."""
+    by_pace = now + pace.least([step.touched.clients for step in left])
+    # If the approval was requested again, earlier calls do not count.
+    began = min((call.at for call in intents if call.answer_id == intents[-1].answer_id), default=now)
+    ended = [outcome.at for outcome in last.values() if outcome.at >= began]
+    if not ended or not intents:
+        return Remaining(steps=len(left), ends_at=by_pace, at_least=True)
+    each = (max(ended) - began) / len(ended)
+    return Remaining(steps=len(left), ends_at=max(max(ended) + each * len(left), by_pace), at_least=False)
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,15 +214,8 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def story_csv(sources: Sources, chosen: Filter) -> Iterator[str]:
-    """Lines of a file with the matching events, newest first.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
-    return _lines(whole_story(sources.engine, chosen, MAX_EVENTS))
-
-
-def _lines(events: Iterable[LedgerEvent]) -> Iterator[str]:
+    """Lines of a file with the matching events, newest first."""
+    events = whole_story(sources.engine, chosen, MAX_EVENTS)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -221,11 +243,7 @@ class Verification:
         self._last: IntegrityReport | None = None
 
     def report(self) -> IntegrityReport:
-        """Compares every row with its link in the chain, and every link with the link before it.
-
-        Raises:
-            LedgerError: If the ledger cannot be read.
-        """
+        """Compares every row with its link in the chain, and every link with the link before it."""
         with self._lock:
             self._last = verify_ledger(self._sources.engine, noted=self._sources.noted())
             return self._last

@@ -27,21 +27,20 @@ from pulsar_steward.model.step import (
     Step,
     UnloadBundle,
 )
-from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
-from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView
+from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView, remaining
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.report.approval import averted
-from pulsar_steward.report.worth import worth_in_words
+from pulsar_steward.report.worth import levels, worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.ledger.batch_record import BatchRecord
     from pulsar_steward.ledger.read import LedgerReader
-    from pulsar_steward.ledger.rows import Intent, RecordedAnswer, StepOutcome
+    from pulsar_steward.ledger.rows import Intent, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.pages.placement import PredictedPlacement
     from pulsar_steward.pages.sources import Sources
@@ -66,7 +65,10 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     except NotInLedger as error:
         raise NotKnown(str(error)) from error
     records = ledger.batches(plan)
-    policy, now = _recorded_policy(ledger, plan), sources.now()
+    try:
+        policy = ledger.policy(plan.policy_digest)  # under which it was planned
+    except (NotInLedger, LedgerTampered):  # only the forecast is missing then
+        policy = RecordedPolicy()
     is_asked = all(each.requests for each in records.values() if each.question is not None)
     why = None if is_asked else why_unasked(sources.is_paused(ASKING_DAG))
     done = any(record.outcomes for record in records.values())
@@ -75,7 +77,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         windows=policy.windows,
         why_unasked=why,
         why_back_waits=ROLLBACK_IS_PAUSED if done and sources.is_paused(ROLLBACK_DAG) else None,
-        now=now,
+        now=sources.now(),
     )
     batches = tuple(_batch(ledger, plan, batch, records[batch.batch_id], known) for batch in plan.batches)
     return PlanView(
@@ -93,14 +95,6 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         placement=_placement(sources, plan, batches),
         notes=plan.notes,
     )
-
-
-def _recorded_policy(ledger: LedgerReader, plan: Plan) -> RecordedPolicy:
-    """The policy under which it was planned; without values if it was not recorded."""
-    try:
-        return ledger.policy(plan.policy_digest)
-    except (NotInLedger, LedgerTampered):  # only the forecast is missing then
-        return RecordedPolicy()
 
 
 def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:
@@ -136,13 +130,14 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
     approved = approval.step_ids if approval else ()
     last = {outcome.step_id: outcome for outcome in record.outcomes}
     waiting, proof = waiting_questions([record], known.now), record.proofs[-1] if record.proofs else None
-    after = {place.broker: place.count for place in batch.after}
     steps = tuple(
         _step(step, step.step_id in approved, last.get(step.step_id), intents, record.outcomes) for step in batch.steps
     )
     state = record.state(known.now)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
     risk = risk_of(plan, batch)
+    waits = state is BatchState.APPROVED and not batch.is_rollback
+    opens = next_opening(known.windows, known.now) if waits else None
     can_go_back = not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps)
     return BatchView(
         batch_id=batch.batch_id,
@@ -151,13 +146,25 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         state=state,
         findings=batch.findings,
         question=waiting[-1] if waiting else None,
-        answers=tuple(map(_answer, record.answers)),
+        answers=tuple(
+            AnswerView(
+                decision=answer.decision,
+                by=answer.answered_by,
+                at=answer.answered_at,
+                until=answer.expires_at,
+                steps=len(answer.step_ids),
+                comment=answer.comment,
+                reason=answer.reason,
+                answer_id=answer.answer_id,
+                silent_until=answer.silent_until,
+                until_worse=bool(answer.until_worse),
+                policy_entry=answer.policy_entry or "",
+            )
+            for answer in record.answers
+        ),
         steps=steps,
         unit=batch.unit,
-        levels=tuple(
-            BrokerShare(broker=place.broker, before=place.count, after=after.get(place.broker, 0))
-            for place in batch.before
-        ),
+        levels=tuple(BrokerShare(broker=broker, before=before, after=after) for broker, before, after in levels(batch)),
         clients=sum(step.touched.clients for step in batch.steps),
         coordinators=sum(step.touched.coordinators for step in batch.steps),
         approved=len(approved),
@@ -167,7 +174,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         proof=proof.reason if proof else "",
         can_go_back=can_go_back,
         why_back_waits=known.why_back_waits if can_go_back else None,
-        window_opens_at=_window_opens_at(batch, record, known) if state is BatchState.APPROVED else None,
+        window_opens_at=opens if opens is not None and record.approval(opens) is not None else None,
         worth=worth_of(batch),
         worth_words=tuple(worth_in_words(batch)),
         least_seconds=known.pace.least([step.touched.clients for step in batch.steps]).total_seconds(),
@@ -176,28 +183,6 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         over=record.end.words if record.end else None,
         replaced_by=record.end.by_plan_id if record.end else None,
         why_unasked=known.why_unasked if state is BatchState.NOT_ASKED else None,
-    )
-
-
-def _window_opens_at(batch: Batch, record: BatchRecord, known: _Known) -> datetime | None:
-    """Opening of the window that an approved batch waits for, by the policy under which it was planned."""
-    opens = None if batch.is_rollback else next_opening(known.windows, known.now)
-    return opens if opens is not None and record.approval(opens) is not None else None
-
-
-def _answer(answer: RecordedAnswer) -> AnswerView:
-    return AnswerView(
-        decision=answer.decision,
-        by=answer.answered_by,
-        at=answer.answered_at,
-        until=answer.expires_at,
-        steps=len(answer.step_ids),
-        comment=answer.comment,
-        reason=answer.reason,
-        answer_id=answer.answer_id,
-        silent_until=answer.silent_until,
-        until_worse=bool(answer.until_worse),
-        policy_entry=answer.policy_entry or "",
     )
 
 
@@ -257,25 +242,16 @@ def _sides(step: Step) -> tuple[str, str, str]:
 
 
 def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:
-    """A cluster's newest plans, the newest first.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
+    """A cluster's newest plans, the newest first."""
     with one_moment(sources.engine) as connection:
         return plan_lines(connection, cluster, sources.now(), LISTED)
 
 
 def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
-    """Plan and batch of a run's question.
-
-    Args:
-        sources: Ledger and snapshots.
-        run: ``dag/run/map index``.
+    """Plan and batch of a question, by its run: ``dag/run/map index``.
 
     Raises:
         NotKnown: If the ledger has no request of this run.
-        LedgerError: If the ledger cannot be read.
     """
     asked = sources.ledger.questions.last_of_run(run)
     if asked is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -9,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
-from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
+from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, number_in_words, seconds_in_words
 from pulsar_steward.notify.compose import PAGES, question_path
-from pulsar_steward.outside_text import shown
+from pulsar_steward.report.checkup.html import templates_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fastapi import Request
+    from jinja2 import Environment
 
 
 MISSING = "–"  # noqa: RUF001 - a dash where there is no figure
@@ -56,21 +56,20 @@ def moment(value: datetime) -> str:
 def duration(seconds: float) -> str:
     """A time span in its two largest units: ``3 d 4 h``, ``2 h 5 min``, ``40 s``."""
     whole = int(abs(seconds))
-    if whole >= DAY:
-        return _two(whole, DAY, "d", HOUR, "h")
-    if whole >= HOUR:
-        return _two(whole, HOUR, "h", MINUTE, "min")
-    return f"{whole // MINUTE} min" if whole >= MINUTE else f"{whole} s"
+    for large, unit, small, small_unit in (
+        (DAY, "d", HOUR, "h"),
+        (HOUR, "h", MINUTE, "min"),
+        (MINUTE, "min", MINUTE, ""),
+    ):
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large} {unit}" + (f" {rest} {small_unit}" if rest else "")
+    return f"{whole} s"
 
 
 def seconds(value: float) -> str:
     """A forecast in the words of findings, to the second if it is short: ``95 s``, ``2.5 min``."""
     return seconds_in_words(value, rounded=True)
-
-
-def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
-    rest = seconds % large // small
-    return f"{seconds // large} {large_unit}" + (f" {rest} {small_unit}" if rest else "")
 
 
 def ago(now: datetime) -> Callable[[datetime], str]:
@@ -99,26 +98,15 @@ ASSETS = {
 """Files that pages load, with their types."""
 
 
+@dataclass(frozen=True)
 class Renderer:
-    """Renders templates.
+    """Renders templates."""
 
-    Args:
-        clock: Current time, UTC.
-    """
-
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        self._clock = clock
+    clock: Callable[[], datetime]
 
     def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """A page.
-
-        Args:
-            request: The request; links are relative to the application's mount point.
-            template: The template's name.
-            status: HTTP status.
-            **values: Values of the template.
-        """
-        now, root = self._clock(), str(request.scope.get("root_path", ""))
+        """A page of a template; its links are relative to where the application is mounted."""
+        now, root = self.clock(), str(request.scope.get("root_path", ""))
         airflow = root.removesuffix(PAGES)
         text = (
             _templates()
@@ -155,22 +143,9 @@ def asset(name: str) -> bytes:
 
 @cache
 def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("pulsar_steward.pages", "templates"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["counted"] = counted
+    environment = templates_of("pulsar_steward.pages")
     for words in (number, percent, size, rate, moment, duration, seconds):
         environment.filters[words.__name__] = words
     for helper in (heat_step, polyline, number, rate):
         environment.globals[helper.__name__] = helper
     return environment
-
-
-def _shown(value: object) -> object:
-    """Applies `shown` to every value of a template before it is escaped; markup is the template's own."""
-    return value if isinstance(value, Markup) else shown(value)

@@ -29,10 +29,6 @@ MAX_KEPT_LARGE = 32
 """The same for results that grow with findings or bundles: five per snapshot, so enough for six clusters."""
 
 
-def _never(_: str) -> None:
-    """No switch outside of the ledger halts a cluster."""
-
-
 class NotKnown(StewardError):
     """There is no cluster, plan, batch, step or question of that name."""
 
@@ -42,11 +38,7 @@ class NotUnderstood(StewardError):
 
 
 class SnapshotCache:
-    """Cache of the most recently used results, by key.
-
-    Args:
-        most: Maximum number of results.
-    """
+    """Cache of the most recently used results, at `most` as many, by key."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -87,7 +79,7 @@ class Sources:
         snapshots: str,
         clock: Callable[[], datetime],
         noted: Callable[[], Collection[Head]] = tuple,
-        halted_elsewhere: Callable[[str], str | None] = _never,
+        halted_elsewhere: Callable[[str], str | None] = lambda _: None,
         is_paused: Callable[[str], bool | None] = lambda _: None,
     ) -> None:
         self._open_ledger = open_ledger

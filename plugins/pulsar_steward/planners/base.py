@@ -10,6 +10,7 @@ import msgspec
 
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Placement
+from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.planners.planning_facts import PlanningFacts
 from pulsar_steward.planners.snapshot_facts import vetoes
 
@@ -39,9 +40,12 @@ def joined(proposals: Iterable[Proposal]) -> Proposal:
 
 
 def told_of(planning: PlanningFacts, proposal: Proposal) -> PlanningFacts:
-    """The facts with the kinds of batches that are already proposed."""
+    """The facts with the kinds of batches that are already proposed, and the brokers of their moves."""
     proposed = frozenset(kind for batch in proposal.batches for kind in batch.kinds)
-    return msgspec.structs.replace(planning, proposed=planning.proposed | proposed)
+    changes = [step.change for batch in proposal.batches for step in batch.steps]
+    moves = [change for change in changes if isinstance(change, UnloadBundle)]
+    brokers = frozenset(broker for move in moves for broker in (move.source, move.target))
+    return msgspec.structs.replace(planning, proposed=planning.proposed | proposed, moving=planning.moving | brokers)
 
 
 def all_unread(planning: PlanningFacts) -> tuple[str, ...]:

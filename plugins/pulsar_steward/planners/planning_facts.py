@@ -98,6 +98,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
             alone.
         claimed_settings: Namespaces whose settings earlier planners of the same plan change.
         proposed: Kinds of the batches that earlier planners of the same plan propose.
+        moving: Brokers from or to which earlier planners of the same plan move bundles.
+        parts_stay: Namespaces whose bundles are split without a move of parts, as a person said no to these moves.
         unseen: Names in the policy that match nothing in the cluster.
         policy: Thresholds and limits.
     """
@@ -132,6 +134,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
     proposed: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
+    parts_stay: frozenset[str] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
 

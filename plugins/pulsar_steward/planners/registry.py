@@ -24,7 +24,7 @@ from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
 from pulsar_steward.planners.tc.balance import TC_BALANCE
 from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as TC_COUNT
-from pulsar_steward.policy.never_asked import namespace_never_asked_about
+from pulsar_steward.policy.never_asked import never_asked_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,14 +40,13 @@ def without_left_alone(proposal: Proposal, policy: Policy) -> Proposal:
 
     A batch is left out as a whole: its steps depend on each other, and half of them would be another remedy.
     """
-    why = [(batch, namespace_never_asked_about(batch, policy)) for batch in proposal.batches]
+    why = [(batch, never_asked_about(batch, policy)) for batch in proposal.batches]
     notes = tuple(
-        f"{batch.title}: not proposed, as the policy says never to ask about {batch.kind} of {namespace}"
-        " (approval.never_ask)."
-        for batch, namespace in why
-        if namespace is not None
+        f"{batch.title}: not proposed, as the policy says never to ask about {what} (approval.never_ask)."
+        for batch, what in why
+        if what
     )
-    kept = tuple(batch for batch, namespace in why if namespace is None)
+    kept = tuple(batch for batch, what in why if not what)
     return Proposal(batches=kept, notes=(*proposal.notes, *notes)) if notes else proposal
 
 

@@ -125,8 +125,13 @@ class SnapshotFacts(ClusterFacts):
         return self._planning.taken_at
 
     @property
-    def seen_at(self) -> datetime:
+    def planned_at(self) -> datetime:
         """The same: a plan uses the snapshot as it is."""
+        return self._planning.taken_at
+
+    @property
+    def seen_at(self) -> datetime:
+        """The same."""
         return self._planning.taken_at
 
     @property
@@ -166,7 +171,7 @@ class SnapshotFacts(ClusterFacts):
         """Always empty: a read-only bookie stops a step only right before the call."""
         return ()
 
-    def bookies(self) -> Bookies | Unknown:
+    def bookies(self, namespace: str) -> Bookies | Unknown:  # noqa: ARG002 - no snapshot has namespaces' groups
         """The bookies that brokers listed."""
         return self._planning.bookies
 

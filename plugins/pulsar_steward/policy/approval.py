@@ -15,6 +15,7 @@ from pulsar_steward.model.people import different_people
 from pulsar_steward.model.plan import (
     BROKER_DRAIN,
     BUNDLE_BALANCE,
+    BUNDLE_SPLIT,
     KINDS,
     ROLLBACK,
     SUBSCRIPTION_DELETION,
@@ -170,15 +171,21 @@ class ApprovalPolicy(Section):
 
     def _too_few(self) -> Iterator[str]:
         """Batches of all kinds that cannot be approved, as fewer people may answer than have to approve."""
-        alone = [(kind,) for kind in KINDS]
-        back = [(ROLLBACK, kind) for kind in KINDS if kind != ROLLBACK]
-        for rules in (alone, back):
+        both = (BUNDLE_SPLIT, BUNDLE_BALANCE)
+        combined = (
+            f"{BUNDLE_SPLIT} with moves of parts, to which the rules of {' and of '.join(both)} apply: let the same"
+            f" people answer for both, or put {BUNDLE_BALANCE} into never_ask, so that bundles are split alone"
+        )
+        alone = {(kind,): kind for kind in KINDS}
+        back = {(ROLLBACK, kind): f"{ROLLBACK} of a {kind}" for kind in KINDS if kind != ROLLBACK}
+        together = [{both: combined}, {(ROLLBACK, *both): f"{ROLLBACK} of a {combined}"}]
+        for rules in (alone, back, *(together if set(both).isdisjoint(self.never_ask) else ())):
             found: dict[str, list[str]] = {}
-            for kinds in rules:
+            for kinds, what in rules.items():
                 if words := self._lacking(kinds):
-                    found.setdefault(words, []).append(" of a ".join(kinds))
+                    found.setdefault(words, []).append(what)
             if found:
-                yield from (f"{words} to {', '.join(kinds)}" for words, kinds in found.items())
+                yield from (f"{words} to {', '.join(whats)}" for words, whats in found.items())
                 return
 
     def _lacking(self, kinds: tuple[str, ...]) -> str | None:

@@ -80,7 +80,11 @@ def unused_files() -> tuple[str, ...]:
     """
     try:
         inside = [_why_unused(file) for file in _in_folder() if not _is_policy(file)]
-        inside += [f"{' and '.join(each)} differ only in upper and lower case: none is used" for each in _twins()]
+        alike: dict[str, list[str]] = {}
+        for cluster, file in own_policy_files().items():
+            alike.setdefault(cluster.casefold(), []).append(str(file))
+        twins = [files for files in alike.values() if len(files) > 1]
+        inside += [f"{' and '.join(each)} differ only in upper and lower case: none is used" for each in twins]
     except PolicyError as error:
         inside = [str(error)]
     home = steward_home()
@@ -104,14 +108,6 @@ def _folder() -> Path:
 def _in_folder() -> list[Path]:
     folder = _folder()
     return [folder / name for name in _names_in(folder) if not name.startswith(".")]
-
-
-def _twins() -> list[list[str]]:
-    """Files of clusters whose names differ only in upper and lower case."""
-    found: dict[str, list[str]] = {}
-    for cluster, file in own_policy_files().items():
-        found.setdefault(cluster.casefold(), []).append(str(file))
-    return [files for files in found.values() if len(files) > 1]
 
 
 def _names_in(folder: Path) -> list[str]:

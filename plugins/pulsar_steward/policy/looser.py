@@ -39,11 +39,6 @@ def _less_protected(now: Any, then: Any) -> bool:
     return any(naming(each, now) is None for each in then)
 
 
-def _more(now: Any, then: Any) -> bool:
-    """True if a list of permitted items has a new one."""
-    return not set(now) <= set(then)
-
-
 def _longer_windows(now: Any, then: Any) -> bool:
     """True if a new time is permitted: windows open at other times, or stay open longer."""
 
@@ -85,7 +80,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.fewer_copies": _higher,
     "guards.most_changes_per_run": _higher,
     "guards.most_changes_per_hour": _higher,
-    "guards.versions_tried_here": _more,
+    "guards.versions_tried_here": lambda now, then: not set(now) <= set(then),
     "guards.windows": _longer_windows,
     "health.watched_topics": _lower,
     "health.return_seconds": _higher,

@@ -10,7 +10,7 @@ from pulsar_steward.model.plan import namespace_of
 from pulsar_steward.policy.layers import NAMESPACES, is_namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.policy.schema import Policy
@@ -19,16 +19,19 @@ _NEVER_FOLDED = 1_000_000
 """Width of a YAML line, so large that a long name is never broken."""
 
 
-def namespace_never_asked_about(batch: Batch, policy: Policy) -> str | None:
-    """First namespace of a batch for which the policy leaves out its kinds (`approval.never_ask`); None: none."""
-    namespaces = sorted({step.change.namespace for step in batch.steps})
-    kinds = {batch.kind} if batch.is_rollback else {*batch.kinds}
-    return next((each for each in namespaces if never_asked(kinds, each, policy)), None)
+def never_asked_about(batch: Batch, policy: Policy) -> str | None:
+    """The first ``kind of namespace`` of a batch that the policy leaves out (`approval.never_ask`); None: none."""
+    kinds = (batch.kind,) if batch.is_rollback else batch.kinds
+    for namespace in sorted({step.change.namespace for step in batch.steps}):
+        if kind := never_asked(kinds, namespace, policy):
+            return f"{kind} of {namespace}"
+    return None
 
 
-def never_asked(kinds: Collection[str], namespace: str, policy: Policy) -> bool:
-    """True if the policy leaves out one of these kinds of batches for a namespace."""
-    return not set(policy.for_namespace(namespace).approval.never_ask).isdisjoint(kinds)
+def never_asked(kinds: Iterable[str], namespace: str, policy: Policy) -> str | None:
+    """The first of these kinds of batches that the policy leaves out for a namespace; None: none."""
+    left_out = policy.for_namespace(namespace).approval.never_ask
+    return next((kind for kind in kinds if kind in left_out), None)
 
 
 def namespace_to_leave_alone(batch: Batch) -> str | None:

@@ -75,7 +75,7 @@ def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
     Every field is sent. Seen on 4.0.7: a missing field of a topic's quota is stored as 0, and delayed delivery without
     `active` is off.
     """
-    path = f"{_path_of(holder)}/{_LAST[name]}"
+    path = f"{paths.topic(holder) if '://' in holder else paths.namespace(holder)}/{_LAST[name]}"
     query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
     if value is None:
         return Call(method="DELETE", path=path, query=query)
@@ -133,7 +133,3 @@ _LAST = {
     SettingName.DELAYED_DELIVERY: "delayedDelivery",
     SettingName.PERSISTENCE: "persistence",
 }
-
-
-def _path_of(holder: str) -> str:
-    return paths.topic(holder) if "://" in holder else paths.namespace(holder)

@@ -179,7 +179,13 @@ class PluginHeaders(Credential):
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._call = _plugin(name)
+        found = list(entry_points(group=PLUGINS, name=name))
+        if len(found) != 1:
+            offered = "several installed packages offer" if found else "no installed package offers"
+            raise ConfigurationError(
+                f"`auth_plugin` names {name!r}, which {offered} as an entry point in the group {PLUGINS}"
+            )
+        self._call: Callable[[str], Mapping[str, str]] = found[0].load()
         self._sent: deque[str] = deque(maxlen=_REMEMBERED * 4)
 
     def headers(self, url: str) -> dict[str, str]:
@@ -199,17 +205,6 @@ class PluginHeaders(Credential):
         """As `Credential.secrets`; also each header's last word alone, such as a token after ``Bearer``."""
         values = tuple(self._sent)
         return (*values, *(value.rpartition(" ")[2] for value in values if " " in value))
-
-
-def _plugin(name: str) -> Callable[[str], Mapping[str, str]]:
-    found = list(entry_points(group=PLUGINS, name=name))
-    if len(found) != 1:
-        offered = "several installed packages offer" if found else "no installed package offers"
-        raise ConfigurationError(
-            f"`auth_plugin` names {name!r}, which {offered} as an entry point in the group {PLUGINS}"
-        )
-    call: Callable[[str], Mapping[str, str]] = found[0].load()
-    return call
 
 
 def _is_header(name: object, value: object) -> bool:

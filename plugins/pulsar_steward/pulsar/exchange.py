@@ -96,8 +96,9 @@ class Exchange(Closing):
             self._session.verify = authorities
         if (certificate := settings.client_cert_file) is not None:
             key = settings.client_key_file
+            # An encrypted key gets an empty password: OpenSSL would ask for one on the terminal.
             _check_file(
-                "client_cert_file", lambda context: context.load_cert_chain(certificate, key, _no_password), certificate
+                "client_cert_file", lambda context: context.load_cert_chain(certificate, key, lambda: ""), certificate
             )
             self._session.cert = (certificate, key) if key is not None else certificate
         if settings.proxy is not None:
@@ -307,8 +308,3 @@ def _check_file(key: str, load: Callable[[ssl.SSLContext], object], file: str) -
     raise ConfigurationError(
         f"`{key}` {file} cannot be used: {failure}: it has to be a file of PEM, a key without password"
     )
-
-
-def _no_password() -> str:
-    """Empty password for an encrypted key, as OpenSSL would otherwise ask for one on the terminal."""
-    return ""

@@ -196,12 +196,17 @@ class StoredCursor(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def created(self) -> datetime | None:
-        """Time at which the metadata store got it, UTC; None: not reported. With etcd, every cursor has the epoch."""
-        try:
-            at = datetime.fromisoformat(self.creation_date)
-        except ValueError:
-            return None
-        return at.astimezone(UTC) if at.tzinfo is not None and at.timestamp() > 0 else None
+        """Time at which the metadata store got it, UTC; None: not reported."""
+        return _moment(self.creation_date)
+
+
+def _moment(told: str) -> datetime | None:
+    """A time of the metadata store, UTC; None: it tells none. With etcd, all that is stored has the epoch."""
+    try:
+        at = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return at.astimezone(UTC) if at.tzinfo is not None and at.timestamp() > 0 else None
 
 
 class StoredTopic(msgspec.Struct, frozen=True, rename="camel"):
@@ -215,6 +220,11 @@ class StoredTopic(msgspec.Struct, frozen=True, rename="camel"):
         """Refuses a ledger without a size before the last one: the loss from its deletion would be unknown."""
         if lacking := [each.ledger_id for each in self.ledgers[:-1] if each.size is None]:
             raise ValueError(f"ledger {lacking[0]} has no size, and is not the last one")
+
+    @property
+    def created(self) -> datetime | None:
+        """Time at which the metadata store got it, UTC; None: not reported. One of its name may be older or newer."""
+        return _moment(self.creation_date)
 
     @property
     def closed(self) -> list[StoredLedger]:

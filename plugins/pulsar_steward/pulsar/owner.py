@@ -27,6 +27,8 @@ from pulsar_steward.pulsar.own_settings import (
 from pulsar_steward.pulsar.transport import Transport
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.pulsar.settings import AdminSettings
 
@@ -276,6 +278,16 @@ class OwnerReader(Closing):
     def own_retention(self, topic: str) -> dict[str, Any]:
         """Retention set on the topic itself; empty if there is none."""
         return self._set_on(topic, "retention", dict[str, Any]) or {}
+
+    def own_rates(self, topic: str, names: Iterable[str]) -> dict[str, Any]:
+        """Rates set on the topic itself, by their names in the admin API, without those that are not set.
+
+        Args:
+            topic: Full name; for a partitioned topic, its own name.
+            names: Of ``publishRate``, ``dispatchRate`` and ``subscriptionDispatchRate``; one request for each.
+        """
+        told = {name: self._set_on(topic, name, dict[str, Any]) for name in names}
+        return {name: rate for name, rate in told.items() if rate}
 
     def own_setting(self, topic: str, name: SettingName) -> Setting | None:
         """A setting of the topic itself; None: not set there. For a partitioned topic, its own name."""

@@ -10,6 +10,7 @@ BROKERS = "/admin/v2/brokers"
 CLUSTERS = "/admin/v2/clusters"
 TENANTS = "/admin/v2/tenants"
 BOOKIES = "/admin/v2/bookies/all"
+BOOKIE_GROUPS = "/admin/v2/bookies/racks-info"
 COORDINATORS = "/admin/v3/transactions/transactionCoordinator/replicas"
 
 

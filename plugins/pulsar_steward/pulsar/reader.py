@@ -57,6 +57,13 @@ class _Bookies(msgspec.Struct, frozen=True):
     bookies: list[_Bookie]
 
 
+class _BookieAffinity(msgspec.Struct, frozen=True):
+    """Groups of bookies of a namespace, separated by commas; the second ones help out where the first have too few."""
+
+    primary: str | None = msgspec.field(name="bookkeeperAffinityGroupPrimary", default=None)
+    secondary: str | None = msgspec.field(name="bookkeeperAffinityGroupSecondary", default=None)
+
+
 class Reader(Closing):
     """Reads one cluster; has no method that writes, and a transport that refuses to.
 
@@ -130,6 +137,27 @@ class Reader(Closing):
         document = self._transport.read(paths.BOOKIES, _Bookies)
         return tuple(sorted(each.bookie_id for each in document.bookies))
 
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any.
+
+        Brokers before 3.0 answer 404 where there is no group, and later ones an empty body (apache/pulsar,
+        `NamespacesBase`). Bookies that help out where a group has too few are included
+        (`IsolatedBookieEnsemblePlacementPolicy`).
+        """
+        try:
+            answer = self._transport.get(paths.namespace(namespace, "persistence", "bookieAffinity"))
+        except NotFound:
+            return None
+        told = _BookieAffinity()
+        if answer.body and bytes(answer.body) != b"null":
+            told = answer.decoded(_BookieAffinity)
+        named = f"{told.primary or ''},{told.secondary or ''}".split(",") if told.primary else []
+        groups = tuple(each for each in dict.fromkeys(named) if each)
+        if not groups:
+            return None
+        racks = self._transport.read(paths.BOOKIE_GROUPS, dict[str, dict[str, Any]])
+        return groups, frozenset(bookie for group in groups for bookie in racks.get(group, {}))
+
     def clock_skew_milliseconds(self) -> int | None:
         """Milliseconds that the responding broker's clock is ahead of this machine's, to 1 s; None: unknown."""
         return self.version_and_clock()[1]
@@ -178,6 +206,11 @@ class Reader(Closing):
     def clusters_of(self, namespace: str) -> frozenset[str]:
         """Names of the clusters that serve a namespace, or may, by its policies."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).clusters
+
+    def remotes_of(self, namespace: str) -> frozenset[str] | None:
+        """Clusters that a namespace's policies replicate to, this one included; None: they do not tell."""
+        told = self._transport.read(paths.namespace(namespace), NamespaceDocument).replication_clusters
+        return None if told is None else frozenset(told)
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Name of a namespace's anti-affinity group; None: it has no group."""

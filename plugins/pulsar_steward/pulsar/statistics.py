@@ -117,6 +117,11 @@ class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         """Connected consumers of all subscriptions."""
         return sum(len(subscription.consumers) for subscription in self.subscriptions.values())
 
+    @property
+    def clients(self) -> int:
+        """Connected producers, and consumers of all subscriptions."""
+        return self.producer_count + self.consumer_count
+
 
 class BundleStatistics(msgspec.Struct, frozen=True):
     """Loaded topics of one bundle by full name, of all domains; a very large bundle is given in several parts."""
@@ -169,7 +174,7 @@ def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int
     """
     found: dict[str, int] = defaultdict(int)
     for bundle in bundles_in(document, broker):
-        found[f"{bundle.namespace}/{bundle.bundle}"] += _clients_of(bundle)
+        found[f"{bundle.namespace}/{bundle.bundle}"] += sum(topic.clients for topic in bundle.topics.values())
     return dict(found)
 
 
@@ -244,7 +249,3 @@ def _topics_of(document: msgspec.Raw) -> dict[str, TopicStatistics]:
     if len(domains) == 1:
         return domains[0]
     return {name: topic for topics in domains for name, topic in topics.items()}
-
-
-def _clients_of(bundle: BundleStatistics) -> int:
-    return sum(topic.producer_count + topic.consumer_count for topic in bundle.topics.values())

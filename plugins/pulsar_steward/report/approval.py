@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
@@ -11,17 +12,17 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.guards.window_times import windows_for
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.plan import BROKER_DRAIN, TakenBack, is_about_several
-from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
+from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report import approval_group as group
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
-from pulsar_steward.report.worth import worth_in_brief, worth_in_words
+from pulsar_steward.report.worth import levels, worth_in_brief, worth_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from pulsar_steward.changes.kind import ApprovalWarning
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
 
@@ -63,34 +65,44 @@ def body(
         page: Address of the batch on the page of its plan; empty: not known.
         moved: Durations of earlier moves in the cluster; None: not known.
     """
-    large = group.is_large(batch)
+    large, risk = group.is_large(batch), risk_of(plan, batch)
+    terms = policy.approval.terms(batch.answered_as, risk.level)
+    changes, placed = what_changed(batch, former) if former else (), levels(batch)
+    rejected = (_section("What rejecting means", _averted_lines(step)) for step in batch.steps)
     parts = [
         _confirming(batch, first) if first else "",
-        *_rollback_note(plan, batch),
+        f"**{text(batch.title)}.**" if batch.is_rollback else "",
+        *_section("What is not taken back", plan.notes if batch.is_rollback else ()),
         _lead(batch),
-        *_former(batch, former),
+        *_section("What changed since it was asked before", group.first_of(changes, group.MAX_ROWS, "more difference")),
         *(group.warnings(batch.steps, _warning_lines) if large else _warnings(batch.steps)),
-        *in_flight(batch.steps),
-        *_risk(plan, batch),
-        *_worth(batch),
-        *what_follows(batch, policy),
+        *_section("Messages in flight", _in_flight(batch.steps)),
+        *_section(f"Risk: {risk.level}", (f"{reason.level}: {reason.words}" for reason in risk.reasons)),
+        *_section("What comes back" if batch.is_rollback else "What it is worth", worth_in_words(batch)),
+        *_section("What follows", _what_follows(batch, policy) if batch.is_rollback else ()),
         "### Why",
-        group.reasons(batch.findings, _source) if large and not batch.is_rollback else _reasons(batch),
-        *_placement(batch),
+        _reasons(batch),
+        f"### {text(batch.unit.capitalize())} by broker" if placed else "",
+        table(("broker", "now", "after all steps"), placed, numbers=frozenset({1, 2})) if placed else "",
         f"### The {counted(len(batch.steps), 'step')}",
-        *(_by_sums(batch, page) if large else [_steps(batch.steps)]),
-        *_sums(batch),
-        *(group.averted(batch.steps, _averted_lines) if large else _if_rejected(batch.steps)),
-        "### What was looked at",
-        _guards(batch.steps),
-        *_when(plan, batch, policy, now, moved),
-        "### What approving means",
-        bullets(_terms(plan, batch, policy)),
+        *(group.sums(batch.steps, page) if large else [_steps(batch.steps)]),
+        *_section("How the values come about", () if batch.is_rollback else group.examples(batch, Aspect.SETTING)),
+        *(group.averted(batch.steps, _averted_lines) if large else chain.from_iterable(rejected)),
+        *_section("What was looked at", _guards(batch.steps)),
+        *_section("When", when(batch, policy, terms, now, moved) if now else ()),
+        *_section("What approving means", _terms(plan, batch, policy, terms)),
         "### The exact calls",
         group.calls(batch.steps) if large else codes(str(kind_of(step.change).call()) for step in batch.steps),
-        f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}.')}",
+        text(f"Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}."),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Heading and list; nothing without lines."""
+    if listed := bullets(lines):
+        yield f"### {title}"
+        yield listed
 
 
 def labels(batch: Batch) -> dict[str, str]:
@@ -103,67 +115,26 @@ def _lead(batch: Batch) -> str:
     coordinators = sum(step.touched.coordinators for step in batch.steps)
     pauses = f"; {counted(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
-    gone = any(kind_of(step.change).loses_messages for step in batch.steps)
     back = f"**{text(group.few_ids(final))} cannot be undone.**" if final else "Every step can be undone."
-    if gone:
+    if any(kind_of(step.change).loses_messages for step in batch.steps):
         back += " **What brokers have deleted by then does not come back.**"
     moves = any(kind_of(step.change).disturbs is not None for step in batch.steps)
     moved = f"{counted(clients, 'client')} will reconnect" if moves else "No client has to reconnect"
     return f"{moved}{pauses}. {back}"
 
 
-def _former(batch: Batch, former: Former | None) -> Iterator[str]:
-    """Section on the question that this one replaces."""
-    if former is not None:
-        yield "### What changed since it was asked before"
-        yield bullets(group.first_of(what_changed(batch, former), group.MAX_ROWS, "more difference"))
-
-
-def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
-    """Section of a rollback: the changes that it undoes, their approval (person and time), and changes that remain."""
-    if not batch.is_rollback:
-        return
-    yield f"**{text(batch.title)}.**"
-    if plan.notes:
-        yield "### What is not taken back"
-        yield bullets(plan.notes)
-
-
-def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None, moved: MoveTimes | None) -> Iterator[str]:
-    """Section on the expected begin and end."""
-    if now is not None:
-        terms = policy.approval.terms(batch.answered_as, risk_of(plan, batch).level)
-        yield "### When"
-        yield bullets(when(batch, policy, terms, now, moved))
-
-
-def _risk(plan: Plan, batch: Batch) -> Iterator[str]:
-    """Section on the risk, with all reasons and its level."""
-    risk = risk_of(plan, batch)
-    yield f"### Risk: {risk.level}"
-    yield bullets(f"{reason.level}: {reason.words}" for reason in risk.reasons)
-
-
-def _worth(batch: Batch) -> Iterator[str]:
-    """Section on the problems that it solves, or on the problems that return with a rollback."""
-    if sentences := tuple(worth_in_words(batch)):
-        yield "### What comes back" if batch.is_rollback else "### What it is worth"
-        yield bullets(sentences)
-
-
 def _warnings(steps: Sequence[Step]) -> Iterator[str]:
     """Warnings, as headings of the highest level, for changes that stop producers or delete messages."""
     for step in steps:
-        loss = step.loss if isinstance(step.loss, Loss) else None
-        warning = kind_of(step.change).warning(loss)
-        if warning is None:
-            continue
-        yield f"# {text(step.step_id)} {warning.headline}"
-        yield bullets(_warned_of(step, warning))
+        if warning := group.warning_of(step):
+            yield f"# {text(step.step_id)} {warning.headline}"
+            yield bullets(_warned_of(step, warning))
 
 
 def _warned_of(step: Step, warning: ApprovalWarning) -> Iterator[str]:
-    yield f"{warning.subject}: {warning.words or _guard_words(step, warning)}"
+    """What is warned of, in the words of the guard that checks the immediate loss if it has no others."""
+    said = "; ".join(result.reason for result in step.guards if result.guard == warning.guard)
+    yield f"{warning.subject}: {warning.words or said or warning.otherwise}"
     yield from _lost_by_topic(step.loss if isinstance(step.loss, Loss) else None)
 
 
@@ -172,12 +143,6 @@ def _warning_lines(step: Step, warning: ApprovalWarning) -> Iterator[str]:
     what, *topics = _warned_of(step, warning)
     yield f"{step.step_id}: {what}"
     yield from topics
-
-
-def _guard_words(step: Step, warning: ApprovalWarning) -> str:
-    """Reasons given by the guard that checks the immediate loss."""
-    said = [result.reason for result in step.guards if result.guard == warning.guard]
-    return "; ".join(said) or warning.otherwise
 
 
 def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
@@ -192,8 +157,9 @@ def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
 
 def _reasons(batch: Batch) -> str:
     if batch.is_rollback:
-        whys = [f"{step.step_id}: {step.why}." for step in batch.steps]
-        return group.examples(whys, "step") if group.is_large(batch) else bullets(whys)
+        return bullets(group.examples(batch))
+    if group.is_large(batch):
+        return group.reasons(batch.findings, _source)
     return bullets(
         f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}"
         for finding in batch.findings
@@ -212,15 +178,6 @@ def _source(finding: Finding) -> str:
     return f"({finding.check_id}; {info.source})" if info else f"({finding.check_id})"
 
 
-def _placement(batch: Batch) -> Iterator[str]:
-    if not batch.before:
-        return
-    after = {place.broker: place.count for place in batch.after}
-    rows = [(place.broker, place.count, after.get(place.broker, 0)) for place in batch.before]
-    yield f"### {text(batch.unit.capitalize())} by broker"
-    yield table(("broker", "now", "after all steps"), rows, numbers=frozenset({1, 2}))
-
-
 def _steps(steps: Sequence[Step]) -> str:
     rows = [
         (
@@ -235,27 +192,6 @@ def _steps(steps: Sequence[Step]) -> str:
     ]
     header = ("step", "change", "effect", "producers / consumers", "TCs", "way back")
     return table(header, rows, numbers=frozenset({3, 4}))
-
-
-def _by_sums(batch: Batch, page: str) -> Iterator[str]:
-    yield from group.steps_by_value(batch.steps)
-    yield from group.steps_by_namespace(batch.steps, page)
-
-
-def _sums(batch: Batch) -> Iterator[str]:
-    """Computations of the values of proposed settings, with the numbers."""
-    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if Aspect.SETTING in kind_of(step.change).aspects]
-    if sums and not batch.is_rollback:
-        yield "### How the values come about"
-        yield group.examples(sums, "step") if group.is_large(batch) else bullets(sums)
-
-
-def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
-    """Messages that brokers may delete unread if nothing is changed, by topic."""
-    for step in steps:
-        if isinstance(step.averts, Loss):
-            yield "### What rejecting means"
-            yield bullets(_averted_lines(step))
 
 
 def _averted_lines(step: Step) -> Iterator[str]:
@@ -273,22 +209,17 @@ def averted(loss: Loss) -> str:
     )
 
 
-def _guards(steps: Sequence[Step]) -> str:
+def _guards(steps: Sequence[Step]) -> Iterator[str]:
     """Names of the guards if all steps pass them; otherwise every veto by itself."""
-    guards = list(dict.fromkeys(result.guard for step in steps for result in step.guards))
-    vetoes = [
-        f"{step.step_id}: {result.guard}: {result.reason}"
-        for step in steps
-        for result in step.guards
-        if not result.passed
-    ]
-    passed = f"Guards passed for every step: {', '.join(guards)}. They look again right before each call."
-    return bullets(group.first_of(vetoes, group.MAX_ROWS, "more objection") if vetoes else [passed])
+    results = [(step, each) for step in steps for each in step.guards]
+    if vetoes := [f"{step.step_id}: {each.guard}: {each.reason}" for step, each in results if not each.passed]:
+        yield from group.first_of(vetoes, group.MAX_ROWS, "more objection")
+    else:
+        guards = ", ".join(dict.fromkeys(each.guard for _, each in results))
+        yield f"Guards passed for every step: {guards}. They look again right before each call."
 
 
-def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
-    approval = policy.approval
-    terms = approval.terms(batch.answered_as, risk_of(plan, batch).level)
+def _terms(plan: Plan, batch: Batch, policy: Policy, terms: Terms) -> Iterator[str]:
     opening = ""
     if windows_for(batch, policy):
         opening = ", or of the opening of the window that it waits for"
@@ -317,7 +248,7 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
             f"Never for this namespace changes nothing: nobody is asked about {batch.kind} of {namespace} until"
             " somebody takes that back, and it says which entry of the policy would leave it out for good."
         )
-    yield f"No answer within {seconds_in_words(approval.response_timeout_minutes * 60)} is a rejection."
+    yield f"No answer within {_minutes(policy.approval.response_timeout_minutes)} is a rejection."
     if batch.is_rollback:
         yield "A newer way back of the same batch takes this one's place; answering this one then changes nothing."
     else:
@@ -332,69 +263,38 @@ def _confirming(batch: Batch, first: RecordedAnswer) -> str:
     return f"**{text(f'{approved} A second person has to.')}**"
 
 
-MINUTE = 60
-
-
-def in_flight(steps: Sequence[Step]) -> Iterator[str]:
-    """Section on messages that are redelivered or lost when clients reconnect."""
-    again = sum(step.moving_messages.again for step in steps)
-    topics = sum(step.moving_messages.volatile_topics for step in steps)
-    if not again and not topics:
-        return
-    yield "### Messages in flight"
-    yield bullets([*_again(steps, again), *_lost(steps, topics)])
-
-
-def what_follows(batch: Batch, policy: Policy) -> Iterator[str]:
-    """Section of a rollback: proposals that it prevents for a while."""
-    if not batch.is_rollback:
-        return
-    yield "### What follows"
-    yield bullets([*_rest(batch, policy), *_not_asked(policy)])
-
-
-def _again(steps: Sequence[Step], again: int) -> Iterator[str]:
-    if again:
+def _in_flight(steps: Sequence[Step]) -> Iterator[str]:
+    """Messages that are redelivered or lost when clients reconnect."""
+    moving = [(step.step_id, step.moving_messages) for step in steps]
+    if again := sum(each.again for _, each in moving):
         yield (
             f"At most {counted(again, 'acknowledged message is', 'acknowledged messages are')} delivered again: a batch"
             " that is acknowledged in part comes again whole. What consumers hold and did not acknowledge comes again"
-            f" in any case. Steps: {_named(step.step_id for step in steps if step.moving_messages.again)}."
+            f" in any case. Steps: {group.few_ids([step_id for step_id, each in moving if each.again])}."
         )
-
-
-def _lost(steps: Sequence[Step], topics: int) -> Iterator[str]:
-    if topics:
-        lost = sum(step.moving_messages.lost for step in steps)
+    if topics := sum(each.volatile_topics for _, each in moving):
         of_topics = counted(topics, "topic that is not persistent loses", "topics that are not persistent lose")
+        lost = counted(sum(each.lost for _, each in moving), "message")
         yield (
-            f"{of_topics} what is published until clients are back: at most about {counted(lost, 'message')}, by the"
-            " rates of the snapshot. Nothing stores these messages. Steps:"
-            f" {_named(step.step_id for step in steps if step.moving_messages.volatile_topics)}."
+            f"{of_topics} what is published until clients are back: at most about {lost}, by the rates of the"
+            " snapshot. Nothing stores these messages. Steps:"
+            f" {group.few_ids([step_id for step_id, each in moving if each.volatile_topics])}."
         )
 
 
-def _named(ids: Iterator[str]) -> str:
-    return group.few_ids(list(ids))
-
-
-def _rest(batch: Batch, policy: Policy) -> Iterator[str]:
-    """Things that guards leave alone for a while; moves of a drain count as no circle."""
+def _what_follows(batch: Batch, policy: Policy) -> Iterator[str]:
+    """What guards leave alone for a while after a rollback; moves of a drain count as no circle."""
     disturbed = [kind_of(step.change).disturbs for step in batch.steps]
     namespaces = sorted({bundle.namespace for bundle in disturbed if bundle is not None and bundle.moves})
-    if not namespaces:
-        return
     drained = isinstance(batch.takes_back, TakenBack) and batch.takes_back.kind == BROKER_DRAIN
-    if (minutes := policy.guards.circle_minutes) and not drained:
+    if namespaces and not drained and (minutes := policy.guards.circle_minutes):
         named = ", ".join(group.first_of(namespaces, group.MAX_EXAMPLES, "more namespace"))
         yield (
             "Its bundles will have been moved away and back: nothing is moved or split in"
             f" {named} for {_minutes(minutes)} (policy key guards.circle_minutes)."
         )
-    if minutes := policy.tc_skew.cooldown_minutes:
+    if namespaces and (minutes := policy.tc_skew.cooldown_minutes):
         yield f"Each of these bundles rests for {_minutes(minutes)} (policy key tc_skew.cooldown_minutes)."
-
-
-def _not_asked(policy: Policy) -> Iterator[str]:
     minutes = policy.approval.ask_again_minutes
     yield f"What is taken back is not proposed again for {_minutes(minutes)} (policy key approval.ask_again_minutes)."
 

@@ -8,7 +8,7 @@ not absent: in Prometheus the first failed step is then an increase from 0.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -124,14 +124,7 @@ METRICS = {
 def exposition(
     counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime, *, openmetrics: bool = False
 ) -> bytes:
-    """The metrics as text.
-
-    Args:
-        counts: Totals over the ledger.
-        snapshots: Newest diagnosed snapshot of each exported cluster; None: there is no readable one.
-        now: Current time, UTC.
-        openmetrics: True: OpenMetrics; False: Prometheus' own text format, which file collectors read.
-    """
+    """The metrics as text, of each cluster's newest diagnosed snapshot, or None where there is no readable one."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(counts, snapshots, now))
     text: bytes = (openmetrics_exposition.generate_latest if openmetrics else generate_latest)(registry)
@@ -182,6 +175,7 @@ class _Collected:
             found[key] += each.count
             if each.since is not None:
                 oldest[key] = min(oldest.get(key, each.since), each.since)
+        verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
         judged = {
             _known(each.check_id, CHECK_LABELS) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN
         }
@@ -191,9 +185,11 @@ class _Collected:
                 if check in judged or key in found:
                     self._add("steward_findings", found[key], cluster, *key)
                 self._time("steward_finding_oldest_timestamp_seconds", oldest.get(key), cluster, *key)
-        for label, unknown, more in _by_label(summary):
-            self._add("steward_check_unknown", unknown, cluster, label)
-            self._add("steward_findings_not_listed", more, cluster, label)
+        for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
+            verdict = verdicts.get(check)
+            unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
+            self._add("steward_check_unknown", unknown, cluster, check)
+            self._add("steward_findings_not_listed", verdict.more if verdict else 0, cluster, check)
 
     def _ledger(self, cluster: str, counts: ClusterCounts) -> None:
         self._add("steward_plans", counts.plans, cluster)
@@ -201,11 +197,9 @@ class _Collected:
         self._sums("steward_questions_silent", cluster, counts.silent, NOES)
         self._sums("steward_answers", cluster, counts.answers, Decision)
         self._sums("steward_steps", cluster, counts.outcomes, Outcome)
-        approved: Counter[str] = Counter()
-        for kind, number in counts.approved.items():
-            approved[_known(kind, KIND_LABELS)] += number
-        for kind in KIND_LABELS:
-            self._add("steward_approvals_unused", approved[kind], cluster, kind)
+        for label in KIND_LABELS:
+            unused = sum(number for kind, number in counts.approved.items() if _known(kind, KIND_LABELS) == label)
+            self._add("steward_approvals_unused", unused, cluster, label)
         self._histogram("steward_answer_seconds", cluster, counts.answer_seconds, ANSWER_BUCKETS)
         self._histogram("steward_batch_seconds", cluster, counts.batch_seconds, BATCH_BUCKETS)
         self._add("steward_batch_running", counts.running is not None, cluster)
@@ -222,19 +216,15 @@ class _Collected:
         self._time("steward_message_oldest_timestamp_seconds", counts.messages.oldest_pending, cluster)
 
     def _questions(self, cluster: str, counts: ClusterCounts) -> None:
-        waiting: defaultdict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
-        unasked: defaultdict[str, list[datetime]] = defaultdict(list)
-        for each in counts.waiting:
-            waiting[_known(each.kind, KIND_LABELS)].append((each.asked_at, each.ends_at))
-        for question in counts.unasked:
-            unasked[_known(question.kind, KIND_LABELS)].append(question.since)
         for kind in KIND_LABELS:
-            self._add("steward_questions_not_asked", len(unasked[kind]), cluster, kind)
-            since = min(unasked[kind], default=None)
+            unasked = [each for each in counts.unasked if _known(each.kind, KIND_LABELS) == kind]
+            self._add("steward_questions_not_asked", len(unasked), cluster, kind)
+            since = min((each.since for each in unasked), default=None)
             self._time("steward_question_not_asked_oldest_timestamp_seconds", since, cluster, kind)
-            self._add("steward_questions_waiting", len(waiting[kind]), cluster, kind)
-            oldest = min((asked for asked, _ in waiting[kind]), default=None)
-            first = min((ends for _, ends in waiting[kind]), default=None)
+            waiting = [each for each in counts.waiting if _known(each.kind, KIND_LABELS) == kind]
+            self._add("steward_questions_waiting", len(waiting), cluster, kind)
+            oldest = min((each.asked_at for each in waiting), default=None)
+            first = min((each.ends_at for each in waiting), default=None)
             self._time("steward_question_oldest_timestamp_seconds", oldest, cluster, kind)
             self._time("steward_question_ends_timestamp_seconds", first, cluster, kind)
 
@@ -258,12 +248,3 @@ class _Collected:
 
 def _known(value: str, labels: Sequence[str]) -> str:
     return value if value in labels else OTHER
-
-
-def _by_label(summary: SnapshotSummary) -> Iterator[tuple[str, bool, int]]:
-    """For each check: whether it could not judge the snapshot, and its number of unlisted findings."""
-    verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
-    for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
-        verdict = verdicts.get(check)
-        unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
-        yield check, unknown, verdict.more if verdict else 0

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pulsar_steward.ledger.batch_record import BatchRun
-    from pulsar_steward.ledger.rows import Proof
 
 
 def story(batches: Iterable[BatchRun]) -> str:
@@ -36,22 +35,17 @@ def _troubles(told: BatchRun) -> Iterator[str]:
         return
     if told.answer.decision is Decision.MALFORMED:
         yield f"{where}: malformed answer ({told.answer.reason}); nothing was changed: clear `approve` to ask again"
-    yield from _undone(told, where)
-    if told.answer.decision is not Decision.APPROVED:
-        return
-    if told.proof is None or not told.proof.proved:
-        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
-
-
-def _undone(told: BatchRun, where: str) -> Iterator[str]:
-    """Steps whose outcome differs from the approval, also if the approval was withdrawn meanwhile."""
-    answer = told.answer
-    approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
+    # Steps whose outcome differs from the approval, also if the approval was withdrawn meanwhile.
+    approved = told.answer.step_ids if told.answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in told.outcomes}
     yield from (f"{where}: {step}: approved, and no outcome is recorded" for step in approved if step not in known)
     for outcome in told.outcomes:
         if outcome.outcome is not Outcome.DONE:
             yield f"{where}: {outcome.step_id} {outcome.outcome}: {outcome.reason}"
+    if told.answer.decision is not Decision.APPROVED:
+        return
+    if told.proof is None or not told.proof.proved:
+        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
 
 
 def _one(told: BatchRun) -> str:
@@ -61,7 +55,12 @@ def _one(told: BatchRun) -> str:
         parts.append(table(("step", "outcome", "what the brokers show"), rows))
     if told.proof:
         parts.append(f"{'Proved' if told.proof.proved else 'Not proved'}: {text(told.proof.reason)}")
-        parts.append(_placement(told.proof))
+        placement = told.proof.shown.get("placement", {})
+        columns = sorted({name for counts in placement.values() for name in counts})
+        brokers = [
+            (broker, *(counts.get(name, "") for name in columns)) for broker, counts in sorted(placement.items())
+        ]
+        parts.append(table(("broker", *columns), brokers) if brokers else "")
     parts += _onwards(told)
     return "\n\n".join(part for part in parts if part)
 
@@ -96,10 +95,3 @@ def _decision(told: BatchRun) -> str:
     at = time_in_words(answer.answered_at, seconds=True)
     waited = f" It waited, and nothing was changed: {told.record.over}." if told.ended_waiting else ""
     return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}{waited}"
-
-
-def _placement(proof: Proof) -> str:
-    placement = proof.shown.get("placement", {})
-    columns = sorted({name for counts in placement.values() for name in counts})
-    rows = [(broker, *(counts.get(name, "") for name in columns)) for broker, counts in sorted(placement.items())]
-    return table(("broker", *columns), rows) if rows else ""

@@ -33,12 +33,7 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
-    """Sentences on the differences from the former question: steps added, left out, or with other values.
-
-    Args:
-        batch: The batch of the present question.
-        former: The question that it replaces.
-    """
+    """Sentences on the differences from the former question: steps added, left out, or with other values."""
     now, then = _by_subject(batch.steps), _by_subject(former.steps)
     found = tuple(_differences(now, then))
     asked = f"plan {former.end.plan_id}, batch {former.end.batch_id}"

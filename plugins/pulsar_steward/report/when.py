@@ -28,20 +28,17 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
 
 
 def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveTimes | None = None) -> Iterator[str]:
-    """Sentences on the begin and end of a batch if it were approved now.
-
-    Args:
-        batch: The batch.
-        policy: The policy, with its windows and its pace.
-        terms: Terms of an approval, with its validity.
-        now: Current time.
-        moved: Durations of earlier moves in the cluster.
-    """
+    """Sentences on the begin and end of a batch if it were approved now."""
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
     opens, begins, valid_minutes = next_opening(windows, now), now, terms.valid_minutes
-    waits = policy.approval.wait_for_window_minutes
-    if opens is not None and (too_early := _too_early(terms, opens, waits, now)):
-        yield too_early
+    waits, most = policy.approval.wait_for_window_minutes, terms.most_minutes
+    if opens is not None and most is not None and opens >= now + timedelta(minutes=most):
+        earliest = opens - timedelta(minutes=min(most, waits))
+        yield (
+            f"No maintenance window is open, and the next one opens at {time_in_words(opens)}. At this risk an approval"
+            f" counts {counted(most // 60, 'hour')} from your answer at most, window or not: one given now would be"
+            f" refused. Approve it after {time_in_words(earliest)}, or in the window."
+        )
         return
     if opens is None:
         closes = closing(windows, now)
@@ -49,10 +46,12 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
         yield f"It begins when you approve it{until}."
     elif opens <= now + timedelta(minutes=waits):
         begins, closes = opens, closing(windows, opens)
+        hours = counted(most // 60, "hour") if most is not None else ""
+        bounded = f", and end {hours} after your answer at the latest" if hours else ""
         yield (
             "No maintenance window is open (guards.windows). Once approved, it waits for the one that opens at"
             f" {time_in_words(opens)}; everything is looked at again then, and the {valid_minutes:,} min that your"
-            f" approval counts begin there{_bounded(terms)}."
+            f" approval counts begin there{bounded}."
         )
     else:
         yield (
@@ -62,27 +61,16 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
         return
     counts_until = good_until(now, valid_minutes, waits, windows, terms.most_minutes)
     yield _takes(takes, begins, closes, counts_until)
-    yield from _as_before(batch, moved)
+    moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
+    if moved is not None and moves:  # if they take as long as earlier ones
+        in_all = seconds_in_words(moves * moved.middle, rounded=True)
+        yield (
+            f"By the ledger, the newest {counted(moved.moves, 'move')} in this cluster"
+            f" ({counted(moved.days, 'day')} at most) took {moved.middle:,.1f} s in the middle, and nine in ten of"
+            f" them {moved.nine_in_ten:,.1f} s at most, from the call until the new owner was seen; at that, the"
+            f" {counted(moves, 'move')} of this batch take about {in_all}, the pace's waits apart."
+        )
     yield from gone_for(batch, policy)
-
-
-def _bounded(terms: Terms) -> str:
-    """End of a sentence on the validity of an approval that waits for a window, if the risk limits it."""
-    if terms.most_minutes is None:
-        return ""
-    return f", and end {counted(terms.most_minutes // 60, 'hour')} after your answer at the latest"
-
-
-def _too_early(terms: Terms, opens: datetime, wait_minutes: int, now: datetime) -> str | None:
-    """Sentence for an approval that would expire before the window opens; None: it would not."""
-    if terms.most_minutes is None or opens < now + timedelta(minutes=terms.most_minutes):
-        return None
-    earliest = opens - timedelta(minutes=min(terms.most_minutes, wait_minutes))
-    return (
-        f"No maintenance window is open, and the next one opens at {time_in_words(opens)}. At this risk an approval"
-        f" counts {counted(terms.most_minutes // 60, 'hour')} from your answer at most, window or not: one given now"
-        f" would be refused. Approve it after {time_in_words(earliest)}, or in the window."
-    )
 
 
 def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
@@ -98,20 +86,6 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
             f"{words}, and your approval counts until {time_in_words(counts_until)}: what is left by then is refused."
         )
     return f"{words}."
-
-
-def _as_before(batch: Batch, moved: MoveTimes | None) -> Iterator[str]:
-    """Sentence on the duration of the batch's moves if they take as long as earlier ones."""
-    moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
-    if moved is None or not moves:
-        return
-    in_all = seconds_in_words(moves * moved.middle, rounded=True)
-    yield (
-        f"By the ledger, the newest {counted(moved.moves, 'move')} in this cluster"
-        f" ({counted(moved.days, 'day')} at most) took {moved.middle:,.1f} s in the middle, and nine in ten of them"
-        f" {moved.nine_in_ten:,.1f} s at most, from the call until the new owner was seen; at that, the"
-        f" {counted(moves, 'move')} of this batch take about {in_all}, the pace's waits apart."
-    )
 
 
 def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:

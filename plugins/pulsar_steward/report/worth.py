@@ -40,7 +40,10 @@ def worth_in_brief(batch: Batch) -> str:
 def worth_in_words(batch: Batch) -> Iterator[str]:
     """Sentences on the problems that a batch solves; for a rollback, on the problems that return."""
     if batch.is_rollback:
-        yield from _undone_in_words(batch)
+        if not batch.returning:
+            yield "No finding is known to come back."
+        yield from (f"{words}." for severity in GRAVE if (words := comes_back(batch, severity)))
+        yield from _spread(batch)
         return
     worth, found = worth_of(batch), []
     if worth.critical:
@@ -48,8 +51,11 @@ def worth_in_words(batch: Batch) -> Iterator[str]:
     if worth.warnings:
         found.append(counted(worth.warnings, "warning"))
     yield f"It answers {' and '.join(found)}." if found else "How grave what it answers is, is not known."
-    if worth.seconds_to_quota is not None:
-        yield _quota_in_words(worth.seconds_to_quota)
+    if (left := worth.seconds_to_quota) is not None and left <= 0:
+        yield "A topic had reached its quota when the snapshot was taken."
+    elif left is not None:
+        after = seconds_in_words(left, rounded=True)
+        yield f"As fast as it grew, the first topic reaches its quota {after} after the snapshot."
     elif batch.kind == TOWARDS_QUOTAS:
         yield "When a topic would reach its quota is not known: none was seen to keep growing towards one."
     yield from _spread(batch)
@@ -58,14 +64,10 @@ def worth_in_words(batch: Batch) -> Iterator[str]:
         yield f"It keeps {kept} that nobody has read from being deleted, a batch of messages counted as one."
 
 
-def _undone_in_words(batch: Batch) -> Iterator[str]:
-    """Findings that return with a rollback, the critical ones first, and the placement that returns."""
-    if not batch.returning:
-        yield "No finding is known to come back."
-    for severity in GRAVE:
-        if words := comes_back(batch, severity):
-            yield f"{words}."
-    yield from _spread(batch)
+def levels(batch: Batch) -> list[tuple[str, int, int]]:
+    """Each broker with its count of what the batch balances: now, and after all steps."""
+    after = {place.broker: place.count for place in batch.after}
+    return [(place.broker, place.count, after.get(place.broker, 0)) for place in batch.before]
 
 
 def _spread(batch: Batch) -> Iterator[str]:
@@ -73,13 +75,6 @@ def _spread(batch: Batch) -> Iterator[str]:
     before, after = (_range([place.count for place in each]) for each in (batch.before, batch.after))
     if before and after:
         yield f"{batch.unit.capitalize() or 'What it balances'} by broker: {before} now, {after} after all steps."
-
-
-def _quota_in_words(left: int) -> str:
-    if left <= 0:
-        return "A topic had reached its quota when the snapshot was taken."
-    after = seconds_in_words(left, rounded=True)
-    return f"As fast as it grew, the first topic reaches its quota {after} after the snapshot."
 
 
 def _range(counts: list[int]) -> str:

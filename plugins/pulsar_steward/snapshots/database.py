@@ -61,7 +61,12 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
     Args:
         threads: Threads of the engine; each query also uses the caller's thread.
     """
-    connection, name = _with_a_database(threads)
+    name = f"shard_{next(_NUMBERS)}"
+    try:
+        connection = _attached(threads, name)
+    except duckdb.FatalException:  # after an internal error an engine refuses everything
+        _forget(threads)
+        connection = _attached(threads, name)
     try:
         connection.execute("set TimeZone = 'UTC'")
         for macro in MACROS:
@@ -74,15 +79,6 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(f"detach database if exists {name}")
         except duckdb.FatalException:
             _forget(threads)
-
-
-def _with_a_database(threads: int) -> tuple[duckdb.DuckDBPyConnection, str]:
-    name = f"shard_{next(_NUMBERS)}"
-    try:
-        return _attached(threads, name), name
-    except duckdb.FatalException:  # after an internal error an engine refuses everything
-        _forget(threads)
-        return _attached(threads, name), name
 
 
 def _attached(threads: int, name: str) -> duckdb.DuckDBPyConnection:

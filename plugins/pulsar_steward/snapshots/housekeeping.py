@@ -81,7 +81,11 @@ def tidy(newest: SnapshotFolder, policy: HousekeepingPolicy, now: datetime) -> T
         policy: How long snapshots are kept.
         now: Current time, UTC.
     """
-    there = [_looked_at(folder, taken_at) for folder, taken_at in newest.all_of_cluster()]
+    there = [
+        Kept(folder=folder, taken_at=taken_at, finished=compacted or folder.finished(), compacted=compacted)
+        for folder, taken_at in newest.all_of_cluster()
+        for compacted in (folder.compacted(),)
+    ]
     gone = past_their_time(there, policy, now)
     for each in gone:
         each.folder.remove()
@@ -96,8 +100,3 @@ def tidy(newest: SnapshotFolder, policy: HousekeepingPolicy, now: datetime) -> T
         compacted=tuple(each.folder.uri for each in compacted),
         left=len(left),
     )
-
-
-def _looked_at(folder: SnapshotFolder, taken_at: datetime) -> Kept:
-    compacted = folder.compacted()
-    return Kept(folder=folder, taken_at=taken_at, finished=compacted or folder.finished(), compacted=compacted)

@@ -18,6 +18,12 @@ BY_HADOOP = ("hdfs", "viewfs")
 """Schemes for which Arrow loads Hadoop's own client, a C library that loads Java."""
 
 
+_OF_HADOOP = (
+    " (Airflow's tasks need Hadoop's client and Java for it: set JAVA_HOME, HADOOP_HOME, ARROW_LIBHDFS_DIR where"
+    " libhdfs.so is elsewhere, and CLASSPATH to what `hadoop classpath --glob` prints)"
+)
+
+
 def place_of(uri: str) -> tuple[fs.FileSystem, str]:
     """File system of a URI, and the path on it.
 
@@ -36,14 +42,6 @@ def place_of(uri: str) -> tuple[fs.FileSystem, str]:
             " begin with file:, hdfs:, viewfs:, s3a:, gs: or abfss:"
         ) from error
     except OSError as error:
-        raise SnapshotError(f"{uri}: cannot be opened{_remedy(scheme)}: {error}") from error
+        remedy = _OF_HADOOP if scheme in BY_HADOOP else ""
+        raise SnapshotError(f"{uri}: cannot be opened{remedy}: {error}") from error
     return files, path.rstrip("/")
-
-
-def _remedy(scheme: str) -> str:
-    if scheme not in BY_HADOOP:
-        return ""
-    return (
-        " (Airflow's tasks need Hadoop's client and Java for it: set JAVA_HOME, HADOOP_HOME, ARROW_LIBHDFS_DIR where"
-        " libhdfs.so is elsewhere, and CLASSPATH to what `hadoop classpath --glob` prints)"
-    )

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.checks.conftest import judge_rows
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.model.finding import Severity
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
 
 TAKEN_AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -53,8 +55,7 @@ DOCUMENT = {
 class Scene:
     """A snapshot that is put together step by step."""
 
-    def __init__(self, judge_rows: JudgeRows) -> None:
-        self._judge_rows = judge_rows
+    def __init__(self) -> None:
         self.rows: Rows = {
             "snapshot": [
                 {
@@ -103,7 +104,7 @@ class Scene:
 
     def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Rows] = ()) -> Judgement:
         """A check's judgement of it; `earlier` snapshots are the newest first."""
-        return self._judge_rows(check, self.rows, policy, earlier)
+        return judge_rows(check, self.rows, policy, earlier)
 
     def found(self, check: Check, policy: Policy | None = None) -> dict[str, Severity]:
         """Findings of a check, by subject."""
@@ -111,6 +112,6 @@ class Scene:
 
 
 @pytest.fixture
-def scene(judge_rows: JudgeRows) -> Scene:
+def scene() -> Scene:
     """A snapshot of two brokers with the defaults of 4.0.7, and nothing else."""
-    return Scene(judge_rows).configured()
+    return Scene().configured()

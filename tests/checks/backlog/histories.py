@@ -15,18 +15,17 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.model.finding import Severity
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows
 
 GIB = 1024**3
 STEP = timedelta(minutes=15)
 
 
-def scenes(judge_rows: JudgeRows, backlogs: Mapping[str, Sequence[int | None]], step: timedelta = STEP) -> list[Scene]:
+def scenes(backlogs: Mapping[str, Sequence[int | None]], step: timedelta = STEP) -> list[Scene]:
     """A scene for each backlog, the last one now; None: the topic was not loaded."""
     count = max(map(len, backlogs.values()))
     made = []
     for number in range(count):
-        scene = Scene(judge_rows).configured().namespace("acme/bound", size(100 * GIB)).namespace("acme/free")
+        scene = Scene().configured().namespace("acme/bound", size(100 * GIB)).namespace("acme/free")
         scene.rows["snapshot"][0]["taken_at"] = TAKEN_AT - (count - 1 - number) * step
         for name, history in backlogs.items():
             value = ([None] * (count - len(history)) + list(history))[number]

@@ -12,7 +12,6 @@ from tests.checks.backlog.histories import GIB, judged, scenes
 
 if TYPE_CHECKING:
     from tests.checks.backlog.conftest import Scene
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 SETTINGS = {
@@ -55,11 +54,9 @@ def test_nothing_is_told_of_what_is_exact_or_not_known(scene: Scene, settings: d
     assert not any(name in evidence for evidence in (first, second) for name in SETTINGS)
 
 
-def test_growing_backlogs_tell_them_as_well(judge_rows: JudgeRows) -> None:
+def test_growing_backlogs_tell_them_as_well() -> None:
     """The first finding of growing backlogs names the settings that make backlogs approximate; the second does not."""
-    made = scenes(
-        judge_rows, {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/u": [0, GIB, 2 * GIB, 3 * GIB]}
-    )
+    made = scenes({"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/u": [0, GIB, 2 * GIB, 3 * GIB]})
     made[-1].configured(**SETTINGS)
     first, second = (each.evidence for each in judged(made).findings)
     assert all(name in first for name in SETTINGS)

@@ -33,9 +33,7 @@ def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: S
     """A topic's own quota is known from the brokers' metrics without asking the topic, but its policy is not."""
     scene.namespace().topic(backlog_bytes=990)
     told(scene, "quota_limit", 1000.0)
-
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-
     assert (finding.severity, finding.figures["limit_bytes"]) == (CRITICAL, 1000)
     assert "its policy was not read" in finding.evidence
     golden(str(scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell))
@@ -46,7 +44,6 @@ def test_a_topic_over_a_quota_of_its_own_may_be_stuck(scene: Scene) -> None:
     """The check cannot tell about a topic over a quota of its own whose policy was not read."""
     scene.namespace().topic(backlog_bytes=1000, producers=0)
     told(scene, "quota_limit", 1000.0)
-
     assert "policy was not read" in str(scene.judged(QUOTA_STUCK).cannot_tell)
 
 
@@ -55,7 +52,6 @@ def test_a_topic_may_be_allowed_more_than_its_namespace(scene: Scene, own: float
     """A topic with a wider quota of its own, or with none, is not near its namespace's quota."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=990)
     told(scene, "quota_limit", own)
-
     assert scene.judged(BACKLOG_NEAR_QUOTA).findings == ()
     assert scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell is None
 
@@ -65,7 +61,6 @@ def test_what_is_told_of_a_namespaces_quota_is_no_news(scene: Scene, limit: int)
     """A reported quota that equals the namespace's is judged by the namespace's policy."""
     scene.namespace(quotas=size(limit)).topic(backlog_bytes=1000)
     told(scene, "quota_limit", float(limit))
-
     assert scene.found(PRODUCER_HOLD_RESTART_RISK) == ({TOPIC: CRITICAL} if limit == 1000 else {})
     assert scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell is None
 
@@ -74,7 +69,6 @@ def test_what_another_broker_tells_does_not_count(scene: Scene) -> None:
     """A quota that another broker than the topic's owner reports is ignored."""
     scene.namespace().topic(backlog_bytes=990)
     told(scene, "quota_limit", 1000.0, source="b:8080")
-
     assert scene.found(BACKLOG_NEAR_QUOTA) == {}
 
 
@@ -82,7 +76,6 @@ def test_a_topic_that_was_asked_knows_better(scene: Scene) -> None:
     """A quota in the statistics of a topic goes before one in the brokers' metrics."""
     scene.namespace().topic(backlog_bytes=990).add("drilled", quota_limit_bytes=2000)
     told(scene, "quota_limit", 1000.0)
-
     assert scene.found(BACKLOG_NEAR_QUOTA) == {}
 
 
@@ -91,7 +84,6 @@ def test_an_age_that_is_told_is_known(scene: Scene, seconds: float, found: bool)
     """A backlog's age from brokers' metrics is used for topics that were not drilled."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     told(scene, "age_seconds", seconds)
-
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK):
         judgement = scene.judged(check)
         assert bool(judgement.findings) is found
@@ -115,7 +107,6 @@ def test_an_age_that_is_not_told_is_not_known_to_the_broker(
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     scene.rows["brokers"][0] |= broker
     told(scene, "age_seconds", -1.0, "persistent://acme/orders/first", **sample)
-
     assert (scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None) is known
 
 
@@ -123,10 +114,8 @@ def test_an_age_quota_that_a_topic_sets_itself_needs_its_age(scene: Scene, golde
     """The checks cannot tell about a topic's own age quota until the age of its backlog is reported."""
     scene.namespace(quotas=size(10**12, EVICT)).topic(backlog_bytes=9)
     told(scene, "quota_limit_time", 3600.0)
-
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK):
         golden(scene.judged(check).cannot_tell)
-
     told(scene, "age_seconds", 60.0)
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK):
         assert scene.judged(check).cannot_tell is None
@@ -152,7 +141,6 @@ def test_an_age_that_the_backlog_belies_is_left_over(
         scene.add("drilled", quota_limit_seconds=3600, oldest_backlog_age_seconds=3600)
     else:
         told(scene, "age_seconds", 3600.0)
-
     assert scene.found(BACKLOG_NEAR_QUOTA) == ({TOPIC: CRITICAL} if found else {})
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None
 
@@ -165,7 +153,6 @@ def test_figures_that_no_number_holds_break_nothing(scene: Scene, value: float, 
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9)
     for figure in ("quota_limit", "quota_limit_time", "age_seconds"):
         told(scene, figure, value)
-
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK):
         judgement = scene.judged(check)
         assert not judgement.broke
@@ -180,6 +167,5 @@ def test_a_topic_that_keeps_nothing_has_no_quota(scene: Scene) -> None:
     scene.namespace().topic()
     scene.rows["topics"][-1]["topic"] = name
     told(scene, "quota_limit", 0.0, name)
-
     assert not scene.found(BACKLOG_NEAR_QUOTA)
     assert not scene.found(PRODUCER_HOLD_RESTART_RISK)

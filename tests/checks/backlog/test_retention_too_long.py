@@ -60,7 +60,6 @@ def test_only_much_for_long_is_found(scene: Scene) -> None:
         limits = {name: quota for name, quota in quotas.items() if name != "offload"}
         scene.namespace(f"acme/n{number}", limits, **policies)
         scene.topic(f"acme/n{number}/t", backlog, storage_bytes=storage, **more)
-
     expected = {f"acme/n{number}": case[-1] for number, case in enumerate(NAMESPACES.values())}
     assert scene.found(RETENTION_TOO_LONG) == {subject: severity for subject, severity in expected.items() if severity}
 
@@ -71,9 +70,7 @@ def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene, golden: Golden)
     for name, stored in (("a", TIB), ("b", 3 * TIB), ("apart", 9 * TIB)):
         scene.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
     scene.add("drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1)))
-
     (finding,) = scene.judged(RETENTION_TOO_LONG).findings
-
     golden(finding.evidence)
     assert finding.figures["consumed_bytes"] == 7 * TIB // 2
 
@@ -84,7 +81,6 @@ def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
     scene.namespace().topic(storage_bytes=TIB)
     (finding,) = scene.judged(RETENTION_TOO_LONG).findings
     assert "(the brokers' default)" in finding.evidence
-
     unread = scene.configured(defaultRetentionTimeInMinutes=None).judged(RETENTION_TOO_LONG)
     assert not unread.findings
     assert "retention_minutes" in (unread.cannot_tell or "")

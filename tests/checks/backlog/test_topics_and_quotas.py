@@ -15,6 +15,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_policy
 from tests.checks.backlog.documents import EVICT, HOLD, age, size
+from tests.checks.conftest import as_text
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
@@ -61,7 +62,6 @@ def test_a_size_quota_is_judged_by_its_share(scene: Scene) -> None:
     """Nearness to a quota is found for every policy, the restart risk only for those that shut producers out."""
     for number, (quotas, backlog, _, _) in enumerate(SIZES.values()):
         scene.namespace(f"acme/n{number}", quotas).topic(f"acme/n{number}/t", backlog)
-
     assert scene.found(BACKLOG_NEAR_QUOTA) == expected([case[2] for case in SIZES.values()])
     assert scene.found(PRODUCER_HOLD_RESTART_RISK) == expected([case[3] for case in SIZES.values()])
 
@@ -79,14 +79,12 @@ def test_an_age_quota_is_judged_by_the_age_that_the_broker_told(scene: Scene) ->
     for number, (seconds, _) in enumerate(AGES.values()):
         scene.namespace(f"acme/n{number}", age(3600)).topic(f"acme/n{number}/t", 9)
         scene.add("drilled", f"acme/n{number}/t", quota_limit_seconds=3600, oldest_backlog_age_seconds=seconds)
-
     assert scene.found(BACKLOG_NEAR_QUOTA) == expected([severity for _, severity in AGES.values()])
 
 
 def test_an_age_that_the_broker_does_not_know_is_not_unknown(scene: Scene) -> None:
     """A drilled topic for which the broker reports no age does not count as unknown."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9).add("drilled", quota_limit_seconds=3600)
-
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None
 
 
@@ -96,9 +94,7 @@ def test_an_age_that_nobody_asked_for_is_unknown(scene: Scene, check: Check) -> 
     scene.namespace(quotas=age(3600))
     for name in ("t", "u"):
         scene.topic(f"acme/orders/{name}", 9, producers=0)
-
     cannot_tell = scene.judged(check).cannot_tell or ""
-
     assert cannot_tell.startswith("2 topics")
     assert "age was not read" in cannot_tell
 
@@ -106,7 +102,6 @@ def test_an_age_that_nobody_asked_for_is_unknown(scene: Scene, check: Check) -> 
 def test_an_age_matters_where_its_quota_shuts_producers_out(scene: Scene) -> None:
     """An unread age under an evicting quota makes only `backlog-near-quota` unable to tell."""
     scene.namespace(quotas=age(3600, EVICT)).topic(backlog_bytes=9, producers=0)
-
     assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell
     assert scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell is None
     assert scene.judged(QUOTA_STUCK).cannot_tell is None
@@ -120,9 +115,7 @@ def test_the_topics_own_quota_goes_first(scene: Scene) -> None:
     scene.topic("acme/orders/full", 9900)
     scene.add("drilled", "acme/orders/full", quota_limit_bytes=10_000, topic_quota_json=own)
     scene.topic("acme/orders/free", 10**12).add("drilled", "acme/orders/free")
-
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-
     assert finding.subject == "persistent://acme/orders/full"
     assert EVICT in finding.evidence
     assert not scene.found(PRODUCER_HOLD_RESTART_RISK)
@@ -132,7 +125,6 @@ def test_the_brokers_default_stands_where_nothing_is_set(scene: Scene) -> None:
     """A topic that nearly fills the brokers' default size quota is critical, though its namespace sets an age quota."""
     scene.configured(backlogQuotaDefaultLimitGB="1.0", backlogQuotaDefaultLimitBytes="7")
     scene.namespace(quotas=age(60)).topic(backlog_bytes=GIB - 1).topic("acme/orders/half", GIB // 2)
-
     assert list(scene.found(BACKLOG_NEAR_QUOTA).values()) == [CRITICAL]
 
 
@@ -143,9 +135,7 @@ def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Ch
     """The checks cannot tell about a namespace without a quota if the brokers' default quota was not read."""
     scene.configured(backlogQuotaDefaultLimitGB=None, backlogQuotaDefaultLimitBytes=None)
     scene.namespace().topic(backlog_bytes=10**12)
-
     judgement = scene.judged(check)
-
     assert not judgement.findings
     assert "limit_bytes" in (judgement.cannot_tell or "")
 
@@ -156,7 +146,6 @@ def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
         scene.namespace(name, size(1000))
     for topic in ("pulsar/system/t", "pulsar/lab/a:8080/healthcheck", "acme/orders/__change_events"):
         scene.topic(topic, 10**9)
-
     assert not scene.found(BACKLOG_NEAR_QUOTA)
 
 
@@ -168,18 +157,9 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene, golden: Golden) 
     scene.add("clients", subscription="slow", consumer="c1", address="10.0.0.1:4711", unacked_messages=5)
     scene.add("clients", subscription="slow", consumer="c2", address="10.0.0.2:4711", unacked_messages=50, blocked=True)
     scene.add("drilled", quota_limit_bytes=1000, slowest_subscription="slow", delayed_messages=7)
-
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-
     golden(finding.evidence)
-    assert finding.figures == {
-        "backlog_bytes": 970,
-        "bytes_percent": 97,
-        "delayed_messages": 7,
-        "limit_bytes": 1000,
-        "limit_seconds": -1,
-        "producers": 4,
-    }
+    golden(as_text(finding.figures))
 
 
 def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene, golden: Golden) -> None:
@@ -187,9 +167,7 @@ def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: 
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
     scene.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
     scene.add("subscriptions", subscription="b", backlog_entries=3, consumers=0)
-
     (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
-
     golden(finding.evidence)
 
 
@@ -219,9 +197,7 @@ def test_a_subscription_that_began_in_what_was_kept_is_said_to(
         unread_closed_milliseconds=closed,
         cursor_json=json.dumps(told) if cursor else None,
     )
-
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-
     began = " It was made 2026-01-02 00:00 UTC, after its first unread message was stored: it began in what was kept"
     assert (began in finding.evidence) is said
 
@@ -231,9 +207,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
     scene.namespace(quotas=size(1000))
     for number in range(MAX_FINDINGS + 3):
         scene.topic(f"acme/orders/t{number:03}", 900 if number < MAX_FINDINGS + 2 else 999)
-
     judgement = scene.judged(BACKLOG_NEAR_QUOTA)
-
     assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 3)
     assert judgement.graded == {Severity.WARNING: 3}
     assert [finding.subject[-4:] for finding in judgement.findings[:2]] == ["t102", "t000"]
@@ -253,7 +227,6 @@ def test_each_namespace_is_judged_by_its_own_values(scene: Scene) -> None:
         },
         name="p",
     )
-
     assert list(scene.found(BACKLOG_NEAR_QUOTA, policy).items()) == [
         ("persistent://acme/early/t", CRITICAL),
         ("persistent://other/late/t", WARNING),
@@ -273,7 +246,6 @@ def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
     for number, (backlog, _) in enumerate(BACKLOGS.values()):
         scene.namespace(f"acme/n{number}").topic(f"acme/n{number}/t", backlog).topic(f"acme/n{number}/u", 0)
     scene.namespace("acme/bound", age(60)).topic("acme/bound/t", 10**12)
-
     assert scene.found(BACKLOG_QUOTA_MISSING) == expected([each for _, each in BACKLOGS.values()], "acme/n{0}")
 
 
@@ -282,9 +254,7 @@ def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene, golden: Golde
     scene.namespace()
     for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
         scene.topic(f"acme/orders/{name}", backlog)
-
     (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
-
     assert finding.figures == {"backlog_bytes": 8 * GIB, "most_backlog_bytes": 3 * GIB, "topics": 3}
     golden(finding.evidence)
 
@@ -326,7 +296,6 @@ def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
         name = f"acme/n{number}/t"
         scene.namespace(f"acme/n{number}", size(GIB)).topic(name, **({"backlog_bytes": GIB} | topic))
         scene.add("subscriptions", name, **subscription)
-
     assert scene.found(QUOTA_STUCK) == expected([severity for *_, severity in STUCK.values()])
 
 
@@ -334,9 +303,7 @@ def test_it_says_how_much_the_entries_explain(scene: Scene, golden: Golden) -> N
     """The finding about a stuck quota says how many bytes the entries of the backlog explain."""
     scene.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
     scene.add("subscriptions", backlog_entries=90_000)
-
     (finding,) = scene.judged(QUOTA_STUCK).findings
-
     assert finding.severity is WARNING
     golden(finding.evidence)
     assert "1 producer is still connected" in finding.evidence
@@ -348,9 +315,7 @@ def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, told: str, sever
     """The brokers' `maxMessageSize` limits the assumed size of an entry if it is below the policy's value."""
     scene.configured(maxMessageSize=told).namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
     scene.add("subscriptions", backlog_entries=1000)
-
     found = scene.found(QUOTA_STUCK, a_policy(quota_stuck={"most_bytes_per_entry": 2 * MIB}))
-
     assert list(found.values()) == ([severity] if severity else [])
 
 
@@ -360,9 +325,7 @@ def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, seve
     scene.namespace(quotas=age(60, ERROR)).topic(producers=0)
     scene.add("drilled", quota_limit_seconds=60, oldest_backlog_age_seconds=90)
     scene.add("subscriptions", backlog_entries=messages)
-
     findings = scene.judged(QUOTA_STUCK).findings
-
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
     assert all("left over" in finding.evidence and "Indirect" in finding.evidence for finding in findings)
 
@@ -370,7 +333,6 @@ def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, seve
 def test_a_topic_without_subscriptions_may_be_stuck(scene: Scene) -> None:
     """A topic over its quota without subscriptions and producers is critical."""
     scene.namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
-
     assert list(scene.found(QUOTA_STUCK).values()) == [CRITICAL]
 
 
@@ -381,7 +343,6 @@ def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) ->
     scene.namespace(quotas=size(GIB))
     for name, backlog, entries in (("t", GIB, 0), ("u", 2 * GIB, 10_000), ("v", 3 * GIB, 10_000)):
         scene.topic(f"acme/orders/{name}", backlog).add("subscriptions", f"acme/orders/{name}", backlog_entries=entries)
-
     assert "Of 3 topics over a quota" in str(scene.judged(check).cannot_tell)
     scene.topic("acme/orders/w", 4 * GIB).add("subscriptions", "acme/orders/w", backlog_entries=0)
     assert set(scene.found(check)) == {"persistent://acme/orders/w"}
@@ -390,10 +351,8 @@ def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) ->
 def test_one_of_a_kind_is_one(scene: Scene, golden: Golden) -> None:
     """Texts about a single topic use the singular."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
-
     golden(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell)
     golden(scene.judged(QUOTA_STUCK).cannot_tell)
-
     scene.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
     (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
     golden(finding.evidence)
@@ -404,7 +363,5 @@ def test_a_batch_is_said_to_be_one_entry(scene: Scene, golden: Golden) -> None:
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
     scene.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
     scene.add("clients", consumer="c", address="10.0.0.1:1", unacked_messages=500)
-
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
-
     golden(finding.evidence)

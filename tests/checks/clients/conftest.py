@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.checks.conftest import judge_rows
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.model.finding import Severity
@@ -46,8 +48,7 @@ BUSY = {
 class Scene:
     """A snapshot that is put together step by step; everything of one name is on topic ``persistent://t/n/<name>``."""
 
-    def __init__(self, judge: Callable[..., Judgement], minutes_ago: int = 0) -> None:
-        self._judge = judge
+    def __init__(self, minutes_ago: float = 0) -> None:
         taken_at = TAKEN_AT - timedelta(minutes=minutes_ago)
         self.rows: dict[str, list[dict[str, Any]]] = {
             "snapshot": [{"cluster": "lab", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
@@ -99,7 +100,7 @@ class Scene:
 
     def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Scene] = ()) -> Judgement:
         """A check's judgement of it; `earlier` scenes are the newest first."""
-        return self._judge(check, self.rows, policy, [each.rows for each in earlier])
+        return judge_rows(check, self.rows, policy, [each.rows for each in earlier])
 
 
 def full(name: str) -> str:
@@ -107,8 +108,8 @@ def full(name: str) -> str:
     return name if "://" in name else f"persistent://t/n/{name}"
 
 
-def found(judgement: Judgement) -> dict[str, Severity]:
-    """Severities by the topic's short name, or else by subject."""
+def by_name(judgement: Judgement) -> dict[str, Severity]:
+    """Severities by the topic's short name, or else by subject, in the findings' order."""
     return {
         finding.subject.removeprefix("persistent://t/n/").removesuffix(" subscription s"): finding.severity
         for finding in judgement.findings
@@ -116,40 +117,23 @@ def found(judgement: Judgement) -> dict[str, Severity]:
 
 
 @pytest.fixture
-def scene(judge_rows: Callable[..., Judgement]) -> Scene:
+def scene() -> Scene:
     """A broker that was read and has nothing."""
-    return Scene(judge_rows)
-
-
-@pytest.fixture
-def scene_before(judge_rows: Callable[..., Judgement]) -> Callable[[int], Scene]:
-    """Gives a scene of so many minutes before."""
-    return lambda minutes_ago: Scene(judge_rows, minutes_ago)
+    return Scene()
 
 
 MINUTES = 15
 """Between the snapshots of `found_over_time`."""
 
 
-@pytest.fixture
-def found_over_time(scene_before: Callable[[int], Scene]) -> Callable[..., dict[str, Severity]]:
+def found_over_time(check: Check, histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Severity]:
     """Findings of subscriptions that were like this, by name: a list of likenesses each, the newest last."""
-
-    def judged(check: Check, histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Severity]:
-        scenes = [
-            scene_before(number * MINUTES).configured().measured({"pulsar_subscription_delayed": 0.0})
-            for number in range(max(map(len, histories.values())))
-        ]
-        for name, likes in histories.items():
-            for scene, like in zip(scenes, reversed(likes), strict=False):
-                scene.subscription(name, **like)
-        newest, *earlier = scenes
-        return found(newest.judged(check, earlier=earlier))
-
-    return judged
-
-
-@pytest.fixture
-def by_name() -> Callable[[Judgement], dict[str, Severity]]:
-    """Gives the severities of findings by their topics' short names, in the findings' order."""
-    return found
+    scenes = [
+        Scene(number * MINUTES).configured().measured({"pulsar_subscription_delayed": 0.0})
+        for number in range(max(map(len, histories.values())))
+    ]
+    for name, likes in histories.items():
+        for scene, like in zip(scenes, reversed(likes), strict=False):
+            scene.subscription(name, **like)
+    newest, *earlier = scenes
+    return by_name(newest.judged(check, earlier=earlier))

@@ -12,11 +12,12 @@ from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
 from pulsar_steward.model.broker_defaults import CURSOR_WRITES
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
 
 WARNING, INFO = Severity.WARNING, Severity.INFO
 OWN, TOPIC = "acme/orders", "persistent://acme/orders/x"
@@ -36,7 +37,6 @@ def sample(number: int, series: str, value: float, namespace: str = OWN, **label
 
 
 def judged(
-    judge_rows: JudgeRows,
     cursors: float,
     entries: float,
     *,
@@ -74,19 +74,17 @@ def judged(
     [(5_000, 5_000, WARNING), (5_000, 5_100, None), (4_999, 1_000, INFO), (1_000, 0, INFO), (999, 0, None)],
     ids=["many", "a smaller share", "some", "nothing else", "few"],
 )
-def test_many_writes_that_are_a_large_share(
-    judge_rows: JudgeRows, cursors: float, entries: float, severity: Severity | None
-) -> None:
+def test_many_writes_that_are_a_large_share(cursors: float, entries: float, severity: Severity | None) -> None:
     """Writes of all brokers are added up, those over a second included; both the number and the share count."""
-    judgement = judged(judge_rows, cursors, entries)
+    judgement = judged(cursors, entries)
     assert [(each.subject, each.severity) for each in judgement.findings] == ([(OWN, severity)] if severity else [])
     assert judgement.cannot_tell is None
 
 
 @pytest.mark.parametrize("namespace", ["pulsar/system", "pulsar/b-0:8080"])
-def test_pulsars_own_namespaces_are_left_alone(judge_rows: JudgeRows, namespace: str) -> None:
+def test_pulsars_own_namespaces_are_left_alone(namespace: str) -> None:
     """The cursors of coordinators and heartbeats are nobody's to write more seldom."""
-    assert judged(judge_rows, 9_000, 0, namespace=namespace).findings == ()
+    assert judged(9_000, 0, namespace=namespace).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -105,10 +103,10 @@ def test_pulsars_own_namespaces_are_left_alone(judge_rows: JudgeRows, namespace:
     ids=["default", "smaller", "oftener", "seldom", "no limit", "nothing consumed", "high", "higher", "not so often"],
 )
 def test_large_ack_states_that_are_written_often(
-    judge_rows: JudgeRows, state_bytes: int, own: float | None, rate_out: float, *, found: bool
+    state_bytes: int, own: float | None, rate_out: float, *, found: bool
 ) -> None:
     """Each write writes the whole ack state: its size counts times the limit, and no more often than it was written."""
-    judgement = judged(judge_rows, 2, 100, state_bytes=state_bytes, own=own, rate_out=rate_out)
+    judgement = judged(2, 100, state_bytes=state_bytes, own=own, rate_out=rate_out)
     assert [each.severity for each in judgement.findings] == [WARNING] * found
     if found:
         (finding,) = judgement.findings
@@ -124,21 +122,21 @@ def test_large_ack_states_that_are_written_often(
         (10.0, "each 10 times a second at most by the namespace's own policy"),
     ],
 )
-def test_the_limit_in_force_is_said(judge_rows: JudgeRows, own: float | None, words: str) -> None:
+def test_the_limit_in_force_is_said(own: float | None, words: str) -> None:
     """The evidence has both rates, their share, and the limit with where it stands."""
-    (finding,) = judged(judge_rows, 6_000, 2_000, own=own).findings
+    (finding,) = judged(6_000, 2_000, own=own).findings
     assert "cursors are written 6,000 times a second" in finding.evidence
     assert "75 % of what its brokers write to bookies, beside 2,000 entries of messages" in finding.evidence
     assert words in finding.evidence
 
 
-def test_the_thresholds_are_the_policys(judge_rows: JudgeRows) -> None:
+def test_the_thresholds_are_the_policys() -> None:
     """The share and the numbers are taken from the policy."""
     policy = a_policy(ack_state_often={"least_percent": 10, "warning_writes_per_second": 100})
-    assert [each.severity for each in judged(judge_rows, 100, 900, policy=policy).findings] == [WARNING]
+    assert [each.severity for each in judged(100, 900, policy=policy).findings] == [WARNING]
 
 
-def test_how_often_is_not_made_up_where_brokers_do_not_tell(judge_rows: JudgeRows) -> None:
+def test_how_often_is_not_made_up_where_brokers_do_not_tell() -> None:
     """Without the series of a broker, large ack states count at the limit, and no number of writes is said."""
     rows: Rows = {
         "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
@@ -154,7 +152,7 @@ def test_how_often_is_not_made_up_where_brokers_do_not_tell(judge_rows: JudgeRow
     assert finding.figures == {"state_bytes_per_second": 10_000_000}
 
 
-def test_brokers_that_do_not_tell_are_named(judge_rows: JudgeRows) -> None:
+def test_brokers_that_do_not_tell_are_named() -> None:
     """Without the series of a broker, silence proves nothing."""
     rows: Rows = {
         "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],

@@ -11,18 +11,18 @@ from pulsar_steward.checks.clients.cursors import ACK_STATE_SELDOM
 from pulsar_steward.model.broker_defaults import CURSOR_WRITES as DEFAULT
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
 
 WARNING, INFO = Severity.WARNING, Severity.INFO
 OWN, OTHER = "acme/orders", "acme/others"
 
 
 def judged(
-    judge_rows: JudgeRows,
     own: object,
     default: tuple[str, ...],
     rates: tuple[float | None, float | None] = (100.0, 50.0),
@@ -71,10 +71,10 @@ def judged(
     ],
 )
 def test_what_would_come_again_is_counted(
-    judge_rows: JudgeRows, own: object, default: tuple[str, ...], found: dict[str, tuple[Severity, int, int]]
+    own: object, default: tuple[str, ...], found: dict[str, tuple[Severity, int, int]]
 ) -> None:
     """Messages that would be delivered again are counted for the namespaces concerned, without readers."""
-    judgement = judged(judge_rows, own, default)
+    judgement = judged(own, default)
     seen = {
         each.subject: (each.severity, each.figures["messages"], each.figures["seconds"]) for each in judgement.findings
     }
@@ -83,38 +83,39 @@ def test_what_would_come_again_is_counted(
 
 
 @pytest.mark.parametrize("default", [(), ("some",)])
-def test_what_was_not_read_is_said(judge_rows: JudgeRows, default: tuple[str, ...]) -> None:
+def test_what_was_not_read_is_said(default: tuple[str, ...]) -> None:
     """The check cannot tell when the brokers' default was not read or is no number."""
-    judgement = judged(judge_rows, None, default)
+    judgement = judged(None, default)
     assert judgement.findings == ()
     assert judgement.cannot_tell
 
 
 @pytest.mark.parametrize("rate", [0.0, None])
-def test_nothing_that_is_consumed_is_information(judge_rows: JudgeRows, rate: float | None) -> None:
+def test_nothing_that_is_consumed_is_information(rate: float | None) -> None:
     """A namespace that consumes nothing, or nothing known, gives information with a count of zero messages."""
-    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
+    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
     assert (finding.subject, finding.severity, finding.figures["messages"]) == (OWN, INFO, 0)
+    assert ("what 2 subscriptions get is not told" in finding.evidence) == (rate is None)
 
 
 @pytest.mark.parametrize("rate", [0.4, 0.6, 2.49])
-def test_rates_below_a_message_a_second_add_up(judge_rows: JudgeRows, rate: float) -> None:
+def test_rates_below_a_message_a_second_add_up(rate: float) -> None:
     """Rates of subscriptions are added up exactly, and only their sum is rounded."""
-    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
+    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
     assert finding.figures["messages"] == round(2 * rate * 100)
     assert f"Consumers get {round(2 * rate)} message" in finding.evidence
 
 
 @pytest.mark.parametrize("rate", [float("nan"), float("inf"), 1e300])
-def test_a_rate_that_makes_no_sense_counts_for_nothing(judge_rows: JudgeRows, rate: float) -> None:
+def test_a_rate_that_makes_no_sense_counts_for_nothing(rate: float) -> None:
     """A rate that is no number, or larger than any could be, does not break the check."""
-    (finding,) = judged(judge_rows, 0.01, ("1.0",), rates=(rate, 50.0)).findings
+    (finding,) = judged(0.01, ("1.0",), rates=(rate, 50.0)).findings
     assert finding.figures["messages"] == 0
 
 
-def test_the_thresholds_are_the_policys(judge_rows: JudgeRows) -> None:
+def test_the_thresholds_are_the_policys() -> None:
     """The thresholds in seconds and in messages are taken from the policy."""
     policy = a_policy(ack_state_seldom={"information_seconds": 5, "warning_messages": 1_000})
-    (finding,) = judged(judge_rows, None, ("0.2",), policy=policy).findings
+    (finding,) = judged(None, ("0.2",), policy=policy).findings
     assert (finding.subject, finding.severity) == ("lab", WARNING)
     assert "once in 5 s" in finding.evidence

@@ -13,10 +13,10 @@ from pulsar_steward.checks.clients.churn_brokers import LOOKUPS_FAILED, THROTTLE
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, SUCCEEDED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
+from tests.checks.clients.conftest import by_name
+from tests.checks.conftest import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp()
@@ -47,23 +47,17 @@ def add(scene: Any, name: str, clients: tuple[int, int, int, int], broker: str =
         scene.add("subscriptions", topic=topic, subscription=subscription, consumers_connected_recently=new)
 
 
-def test_severity_follows_from_the_share_of_new_clients(
-    scene: Any, by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_severity_follows_from_the_share_of_new_clients(scene: Any) -> None:
     """Mostly new clients are a warning, or critical if very many, and information when all clients are new."""
     scene.measured(CALM)
     for name, (clients, _) in TOPICS.items():
         add(scene, name, clients)
-
     judgement = scene.judged(check.CHECK)
-
     assert by_name(judgement) == {name: severity for name, (_, severity) in TOPICS.items() if severity}
     assert next(iter(by_name(judgement))) == "too-many"
 
 
-def test_clients_of_a_broker_that_just_started_are_naturally_new(
-    scene: Any, by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_clients_of_a_broker_that_just_started_are_naturally_new(scene: Any) -> None:
     """Clients are not judged on a broker that started within twice `collect.recent_minutes`."""
     for broker, started in (("young:1", NOW - 1199), ("old:1", NOW - 1200), ("unknown:1", None)):
         scene.add("brokers", broker=broker, read=True)
@@ -72,7 +66,6 @@ def test_clients_of_a_broker_that_just_started_are_naturally_new(
             scene.measured(CALM | {STARTED: started, SUCCEEDED: 1000}, broker)
         else:
             scene.measured({key: value for key, value in CALM.items() if key != STARTED}, broker)
-
     assert by_name(scene.judged(check.CHECK)) == {"old": Severity.WARNING, "unknown": Severity.WARNING}
 
 
@@ -89,16 +82,12 @@ BROKERS: dict[str, tuple[tuple[int, int, int], Severity | None]] = {
 }
 
 
-def test_severity_follows_from_how_long_connections_last(
-    scene: Any, by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_severity_follows_from_how_long_connections_last(scene: Any) -> None:
     """A broker whose many connections are all replaced every hour gives a warning."""
     for broker, ((uptime, active, succeeded), _) in BROKERS.items():
         scene.add("brokers", broker=broker, read=True)
         scene.measured({STARTED: NOW - uptime, ACTIVE: active, SUCCEEDED: succeeded}, broker)
-
     judgement = scene.judged(check.CHECK)
-
     assert by_name(judgement) == {broker: severity for broker, (_, severity) in BROKERS.items() if severity}
     assert next(iter(by_name(judgement))) == "nobody-left:1"
 
@@ -108,30 +97,18 @@ def test_the_evidence_says_what_else_it_may_be(scene: Any, clients: tuple[int, i
     """The evidence says what else may explain that the clients are new."""
     scene.measured(CALM)
     add(scene, "t", clients)
-
     (finding,) = scene.judged(check.CHECK).findings
-
     golden(finding.evidence)
-    assert finding.figures == {
-        "clients": clients[0] + clients[2],
-        "clients_connected_recently": clients[1] + clients[3],
-    }
+    golden(as_text(finding.figures))
 
 
 def test_the_evidence_of_a_broker_has_the_counts(scene: Any, golden: Golden) -> None:
     """The evidence gives a broker's active and replaced connections and its failed handshakes."""
     scene.measured({STARTED: NOW - 36_000, ACTIVE: 500, SUCCEEDED: 60_500, FAILED: 70})
-
     (finding,) = scene.judged(check.CHECK).findings
-
     assert finding.subject == "b:8080"
     golden(finding.evidence)
-    assert finding.figures == {
-        "connections_active": 500,
-        "connections_failed": 70,
-        "connections_replaced": 60_000,
-        "uptime_seconds": 36_000,
-    }
+    golden(as_text(finding.figures))
 
 
 @pytest.mark.parametrize(
@@ -152,9 +129,7 @@ def test_what_else_brokers_refused_is_evidence(
 ) -> None:
     """Failed lookups and throttled connections are evidence where they are reported, and a negative one is 0."""
     scene.measured({STARTED: NOW - 3600, ACTIVE: 10, SUCCEEDED: 7210, **told})
-
     (finding,) = scene.judged(check.CHECK).findings
-
     assert finding.evidence.endswith(words)
     more = {key: value for key, value in finding.figures.items() if key in {"connections_throttled", "lookups_failed"}}
     assert more == figures
@@ -167,9 +142,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     for number in range(MAX_FINDINGS):
         add(scene, f"t{number}", (100, 100, 0, 0))
     add(scene, "bad", (9000, 8000, 0, 0))
-
     judgement = scene.judged(check.CHECK)
-
     assert len(judgement.findings) == MAX_FINDINGS
     assert judgement.more == 2
     assert [each.severity for each in judgement.findings[:3]] == [Severity.CRITICAL, Severity.WARNING, Severity.INFO]
@@ -193,7 +166,5 @@ def test_silence_means_health_only_where_connections_are_counted(
     """The check cannot tell without a finding when a broker or its connection counters were not read."""
     scene.measured(series)
     scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
-
     judgement = scene.judged(check.CHECK)
-
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)

@@ -10,10 +10,9 @@ from pulsar_steward.checks.clients import connection_churn as check
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
+from tests.checks.clients.conftest import Scene, by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 MINUTES = 15
@@ -36,18 +35,14 @@ TOPICS: dict[str, tuple[list[Clients], Severity | None]] = {
 }
 
 
-def test_a_topics_clients_are_compared_with_earlier_snapshots(
-    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_a_topics_clients_are_compared_with_earlier_snapshots() -> None:
     """Severity follows from how a topic's new clients compare with those of earlier snapshots."""
-    scenes = [calm(scene_before(number * MINUTES)) for number in range(4)]
+    scenes = [calm(Scene(number * MINUTES)) for number in range(4)]
     for name, (history, _) in TOPICS.items():
         for scene, clients in zip(scenes, reversed(history), strict=False):
             a_topic(scene, clients, name=name)
     newest, *earlier = scenes
-
     found = by_name(newest.judged(check.CHECK, earlier=earlier))
-
     assert found == {name: severity for name, (_, severity) in TOPICS.items() if severity}
 
 
@@ -55,14 +50,10 @@ def test_a_topics_clients_are_compared_with_earlier_snapshots(
     ("clients", "partial", "severity"),
     [(NEW, False, Severity.INFO), (NEW, True, Severity.INFO), (SOME_NEW, False, Severity.WARNING)],
 )
-def test_where_nothing_can_be_compared_it_is_told(
-    scene_before: Callable[[int], Any], clients: Clients, partial: bool, severity: Severity
-) -> None:
+def test_where_nothing_can_be_compared_it_is_told(clients: Clients, partial: bool, severity: Severity) -> None:
     """Without an earlier whole snapshot the newest one alone gives a finding and its severity."""
-    earlier = [calm(scene_before(MINUTES)).partial()] if partial else []
-
-    (finding,) = a_topic(calm(scene_before(0)), clients).judged(check.CHECK, earlier=earlier).findings
-
+    earlier = [calm(Scene(MINUTES)).partial()] if partial else []
+    (finding,) = a_topic(calm(Scene(0)), clients).judged(check.CHECK, earlier=earlier).findings
     assert finding.severity is severity
 
 
@@ -79,26 +70,22 @@ def a_topic(scene: Any, clients: Clients, broker: str = "b:8080", name: str = "t
     return scene
 
 
-def test_a_topic_that_moves_each_time_is_another_checks(scene_before: Callable[[int], Any]) -> None:
+def test_a_topic_that_moves_each_time_is_another_checks() -> None:
     """New clients of a topic that moves from snapshot to snapshot are information only."""
     owners = ("b:8080", "c:8080", "b:8080", "c:8080")
-    scene, *earlier = [a_topic(calm(scene_before(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
-
+    scene, *earlier = [a_topic(calm(Scene(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
     (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
-
     assert finding.severity is Severity.INFO
     assert "just loaded or moved" in finding.evidence
 
 
-def test_the_same_new_clients_seen_twice_are_no_second_time(scene_before: Callable[[int], Any]) -> None:
+def test_the_same_new_clients_seen_twice_are_no_second_time() -> None:
     """New clients in a snapshot of five minutes ago count as the same ones and do not raise the severity."""
     scene, *earlier = [
-        a_topic(calm(scene_before(minutes)), clients)
+        a_topic(calm(Scene(minutes)), clients)
         for minutes, clients in ((0, NEW), (5, NEW), (11, CALM), (16, CALM), (21, CALM))
     ]
-
     (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
-
     assert finding.severity is Severity.INFO
 
 
@@ -116,39 +103,32 @@ BROKERS: dict[str, tuple[tuple[int, int], tuple[int, int], Severity | None]] = {
 }
 
 
-def test_a_burst_shows_between_snapshots(
-    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_a_burst_shows_between_snapshots() -> None:
     """A burst of replaced connections is found between snapshots, and a storm that is over is information."""
-    scene, earlier = scene_before(0), scene_before(MINUTES)
+    scene, earlier = Scene(0), Scene(MINUTES)
     for broker, (*counts, _) in BROKERS.items():
         for each, (active, succeeded) in zip((earlier, scene), counts, strict=True):
             each.add("brokers", broker=broker, read=True)
             each.measured({STARTED: START, ACTIVE: active, SUCCEEDED: succeeded}, broker)
-
     found = by_name(scene.judged(check.CHECK, earlier=[earlier]))
-
     assert found == {broker: severity for broker, (*_, severity) in BROKERS.items() if severity}
 
 
-def test_the_evidence_of_a_burst_has_its_counts(scene_before: Callable[[int], Any], golden: Golden) -> None:
+def test_the_evidence_of_a_burst_has_its_counts(golden: Golden) -> None:
     """The evidence of a burst says how many connections were replaced and in which time."""
     scene, earlier = (
-        scene_before(minutes).measured({STARTED: START, ACTIVE: 500, SUCCEEDED: succeeded})
+        Scene(minutes).measured({STARTED: START, ACTIVE: 500, SUCCEEDED: succeeded})
         for minutes, succeeded in ((0, 8000), (MINUTES, 2000))
     )
-
     (finding,) = scene.judged(check.CHECK, earlier=[earlier]).findings
-
     golden(finding.evidence)
     assert finding.figures["connections_replaced"] == 6000
 
 
-def test_counters_of_another_process_are_not_compared(scene_before: Callable[[int], Any]) -> None:
+def test_counters_of_another_process_are_not_compared() -> None:
     """Counters of a broker that restarted between two snapshots are not compared."""
-    scene = scene_before(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
-    earlier = scene_before(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
-
+    scene = Scene(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
+    earlier = Scene(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
     assert not scene.judged(check.CHECK, earlier=[earlier]).findings
 
 
@@ -167,18 +147,14 @@ NAMESPACES: dict[str, tuple[list[Namespace], Severity | None]] = {
 }
 
 
-def test_small_topics_count_together(
-    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_small_topics_count_together() -> None:
     """Topics with few clients each are judged together, by namespace."""
-    scenes = [calm(scene_before(number * MINUTES)) for number in range(3)]
+    scenes = [calm(Scene(number * MINUTES)) for number in range(3)]
     for name, (history, _) in NAMESPACES.items():
         for scene, like in zip(scenes, reversed(history), strict=False):
             a_namespace(scene, like, name)
     newest, *earlier = scenes
-
     found = by_name(newest.judged(check.CHECK, earlier=earlier))
-
     assert found == {name: severity for name, (_, severity) in NAMESPACES.items() if severity}
 
 
@@ -201,7 +177,6 @@ def test_readers_come_and_go_by_nature(scene: Any) -> None:
 def test_the_evidence_of_a_namespace_counts_its_topics(scene: Any, golden: Golden) -> None:
     """The evidence about a namespace counts its topics and clients, and a single snapshot gives information only."""
     (finding,) = a_namespace(calm(scene), CHURN).judged(check.CHECK).findings
-
     assert finding.severity is Severity.INFO
     golden(finding.evidence)
     assert finding.figures == {"clients": 1200, "clients_connected_recently": 900, "topics": 300}

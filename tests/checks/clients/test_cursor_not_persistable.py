@@ -9,10 +9,10 @@ import pytest
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients.cursors import CURSOR_NOT_PERSISTABLE, LONG_BYTES, LONG_ENTRIES
 from pulsar_steward.model.finding import Severity
+from tests.checks.clients.conftest import by_name
+from tests.checks.conftest import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 FRAME = 5 * 1024 * 1024 + 10 * 1024
@@ -37,18 +37,14 @@ CASES: dict[str, tuple[int | None, int | None, Severity | None]] = {
 }
 
 
-def test_severity_follows_from_the_measured_size_or_else_the_span(
-    scene: Any, by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_severity_follows_from_the_measured_size_or_else_the_span(scene: Any) -> None:
     """A measured ack state decides the severity, and an estimated one gives one step less."""
     scene.configured()
     for name, (entries, measured, _) in CASES.items():
         scene.subscription(name, entries_since_first_gap=entries)
         if measured is not None:
             scene.drilled(name, ack_state_bytes=measured)
-
     judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
-
     assert by_name(judgement) == {name: severity for name, (_, _, severity) in CASES.items() if severity}
     assert next(iter(judgement.findings)).severity is Severity.CRITICAL
 
@@ -56,14 +52,12 @@ def test_severity_follows_from_the_measured_size_or_else_the_span(
 def test_thirty_million_entries_fill_a_frame() -> None:
     """The constants reproduce what was observed: near 30 million entries the state no longer fits."""
     most = FRAME * LONG_ENTRIES // LONG_BYTES
-
     assert 30_000_000 < most < 31_000_000
 
 
 def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: Any) -> None:
     """A cursor without ack holes gives no finding, however long its backlog is."""
     scene.configured().subscription("t", ack_holes=0, entries_since_first_gap=FULL)
-
     assert not scene.judged(CURSOR_NOT_PERSISTABLE).findings
 
 
@@ -71,26 +65,20 @@ def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: 
     ("holes", "limit", "severity"),
     [(90_000, "10000", None), (90_000, "1000000", Severity.INFO), (200_000, "1000000", Severity.WARNING)],
 )
-def test_persisted_as_ranges_the_holes_count(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], holes: int, limit: str, severity: Severity | None
-) -> None:
+def test_persisted_as_ranges_the_holes_count(scene: Any, holes: int, limit: str, severity: Severity | None) -> None:
     """An ack state that is persisted as ranges is judged by its holes up to the broker's limit, not its span."""
     scene.configured(**{LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit})
     scene.subscription("t", ack_holes=holes, entries_since_first_gap=FULL)
-
-    judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
-
-    assert by_name(judgement) == ({"t": severity} if severity else {})
+    assert by_name(scene.judged(CURSOR_NOT_PERSISTABLE)) == ({"t": severity} if severity else {})
 
 
-def test_the_frame_follows_from_the_largest_message(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+def test_the_frame_follows_from_the_largest_message(scene: Any) -> None:
     """The most that an ack state may take follows from `maxMessageSize`, or from 5 MiB where it is not read."""
     for broker, message_bytes in (("large:1", "20971520"), ("silent:1", None)):
         scene.add("brokers", broker=broker, read=True).configured(broker, maxMessageSize=message_bytes)
         topic = f"persistent://t/n/{broker.partition(':')[0]}"
         scene.add("topics", topic=topic, broker=broker)
         scene.add("subscriptions", topic=topic, subscription="s", ack_holes=9, entries_since_first_gap=FULL)
-
     assert by_name(scene.judged(CURSOR_NOT_PERSISTABLE)) == {"silent": Severity.WARNING}
 
 
@@ -101,25 +89,18 @@ EVIDENCE = {
 }
 
 
-def test_the_evidence_tells_a_measurement_from_an_estimate(scene: Any) -> None:
+def test_the_evidence_tells_a_measurement_from_an_estimate(golden: Golden, scene: Any) -> None:
     """The evidence says whether the size of the ack state was measured or estimated."""
     scene.configured()
     for name, (measured, _) in EVIDENCE.items():
         scene.subscription(name, entries_since_first_gap=FULL)
         if measured is not None:
             scene.drilled(name, ack_state_bytes=measured)
-
     found = {each.subject.split()[0].rpartition("/")[2]: each for each in scene.judged(CURSOR_NOT_PERSISTABLE).findings}
-
     assert {name: words in found[name].evidence for name, (_, words) in EVIDENCE.items()} == dict.fromkeys(
         EVIDENCE, True
     )
-    assert found["measured"].figures == {
-        "ack_holes": 40,
-        "ack_state_bytes": FRAME,
-        "entries_since_first_gap": FULL,
-        "frame_bytes": FRAME,
-    }
+    golden(as_text(found["measured"].figures))
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
@@ -127,9 +108,7 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     scene.configured()
     for number in range(MAX_FINDINGS + 1):
         scene.subscription(f"t{number}").drilled(f"t{number}", ack_state_bytes=FRAME + number)
-
     judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
-
     assert judgement.more == 1
     listed = [finding.figures["ack_state_bytes"] for finding in judgement.findings]
     assert listed == list(range(FRAME + MAX_FINDINGS, FRAME, -1))  # without the smallest
@@ -152,16 +131,13 @@ def test_silence_means_health_only_where_no_cursor_may_be_too_large(
     scene.configured(**{LONG_ARRAY: long_array}).subscription("t", **changes)
     if measured is not None:
         scene.drilled("t", ack_state_bytes=measured)
-
     judgement = scene.judged(CURSOR_NOT_PERSISTABLE)
-
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
 
 
 def test_without_any_broker_nothing_is_known(scene: Any) -> None:
     """The check cannot tell if no broker was read."""
     scene.rows["brokers"] = []
-
     assert scene.judged(CURSOR_NOT_PERSISTABLE).cannot_tell == "No broker was read."
 
 
@@ -194,9 +170,7 @@ def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any, golden: G
         like = {"topic": topic, "subscription": "s", "ack_holes": 40, "backlog_entries": 50_000}
         scene.add("brokers", broker=name, read=True).configured(name, **settings).topic(name, broker=name)
         scene.add("subscriptions", **like | OF_BATCHES | changes).drilled(name, ack_state_bytes=measured)
-
     (finding,) = scene.judged(CURSOR_NOT_PERSISTABLE).findings
-
     assert [name for name, (*_, found) in BATCHES.items() if found] == [
         finding.subject.removeprefix("persistent://t/n/").removesuffix(" subscription s")
     ]
@@ -208,8 +182,6 @@ def test_what_comes_on_top_is_told_of_a_large_state(scene: Any, golden: Golden) 
     """The evidence about a large ack state names the batches that may come on top of it."""
     scene.configured(**{BATCH_ACKS: "true"}).subscription("t", **OF_BATCHES)
     scene.drilled("t", ack_state_bytes=FRAME // 2)
-
     (finding,) = scene.judged(CURSOR_NOT_PERSISTABLE).findings
-
     assert finding.severity is Severity.WARNING
     golden(finding.evidence)

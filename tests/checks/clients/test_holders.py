@@ -11,10 +11,9 @@ import pytest
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
+from tests.checks.clients.conftest import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -57,37 +56,29 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], bool]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_who_holds_nearly_all_and_does_nothing_is_found_at_the_first_look(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], name: str
-) -> None:
+def test_who_holds_nearly_all_and_does_nothing_is_found_at_the_first_look(scene: Any, name: str) -> None:
     """A warning by the topic's own times, without a snapshot before; nothing where work may go on."""
     changes, holders, found = CASES[name]
     scene.measured({"pulsar_subscription_delayed": 0.0})
     scene.subscription("t", **FEW | changes).drilled("t", holders_json=json.dumps(holders))
-
     assert by_name(scene.judged(check.CHECK)) == ({"t": Severity.WARNING} if found else {})
 
 
 @pytest.mark.parametrize(("broker", "found"), [("b:8080", True), ("before:8080", False)])
-def test_delayed_messages_wait_for_nobody(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], broker: str, *, found: bool
-) -> None:
+def test_delayed_messages_wait_for_nobody(scene: Any, broker: str, *, found: bool) -> None:
     """What is delayed, as the topic's owner tells, is not among what waits."""
     scene.measured({"pulsar_subscription_delayed": 0.0}).subscription("t", **FEW | {"backlog_entries": 500})
     scene.measured({DELAYED_SERIES: 476}, source=broker, topic="persistent://t/n/t", subscription="s")
     scene.drilled("t", holders_json=json.dumps([holder()]))
-
     assert (by_name(scene.judged(check.CHECK)) == {"t": Severity.WARNING}) is found
 
 
-def test_who_holds_messages_is_said_with_a_standstill(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+def test_who_holds_messages_is_said_with_a_standstill(scene: Any) -> None:
     """A worse finding about the whole subscription names its holders too, in one finding."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     scene.subscription("t", **FEW | {"type": "Key_Shared", "backlog_entries": 5_000_000})
     scene.drilled("t", holders_json=json.dumps([holder(13, draining_hashes=2, draining_messages=5)]))
-
     judgement = scene.judged(check.CHECK)
-
     assert by_name(judgement) == {"t": Severity.CRITICAL}
     (finding,) = judgement.findings
     assert finding.evidence.startswith("Key_Shared subscription s of persistent://t/n/t on b:8080 has 5,000,000")
@@ -95,18 +86,14 @@ def test_who_holds_messages_is_said_with_a_standstill(scene: Any, by_name: Calla
 
 
 @pytest.mark.parametrize(
-    ("told", "waiting"),
-    [({"draining_hashes": 3, "draining_messages": 13}, 0), ({}, 2)],
-    ids=["4.0", "before 4.0"],
+    ("told", "waiting"), [({"draining_hashes": 3, "draining_messages": 13}, 0), ({}, 2)], ids=["4.0", "before 4.0"]
 )
 def test_what_later_consumers_wait_for_is_named(scene: Any, told: dict[str, Any], waiting: int, golden: Golden) -> None:
     """Of a Key_Shared subscription, a consumer whose keys others wait for is named, however little it holds."""
     scene.measured({"pulsar_subscription_delayed": 0.0})
     scene.subscription("t", type="Key_Shared", consumers=4, backlog_entries=900)
     scene.drilled("t", holders_json=json.dumps([holder(13, consumed=45, **told)]), consumers_waiting=waiting)
-
     (finding,) = scene.judged(check.CHECK).findings
-
     assert finding.severity is Severity.WARNING
     golden(finding.evidence)
     assert "13 messages" in finding.evidence

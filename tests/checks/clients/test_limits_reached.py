@@ -10,10 +10,9 @@ import pytest
 from pulsar_steward.checks.clients.limits_reached import LIMIT_REACHED
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DISPATCHING_LIMITED, PUBLISHING_LIMITED
+from tests.checks.clients.conftest import by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 TOLD = PUBLISHING_LIMITED
@@ -93,7 +92,7 @@ def test_a_namespaces_limit_that_a_topic_reaches_is_found(
     ],
 )
 def test_the_brokers_own_limit_holds_where_a_namespace_sets_none(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden, setting: str, policies: Any, topic: Any
+    scene: Any, golden: Golden, setting: str, policies: Any, topic: Any
 ) -> None:
     """A namespace's limit goes before that of the brokers."""
     limited(limited(scene), "t/own", **policies).configured(**{setting: "20"})
@@ -141,6 +140,44 @@ def test_the_dispatch_rate_is_told_with_who_set_it(
     golden(finding.evidence)
 
 
+OWN_RATES = {
+    "publishRate": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1},
+    "subscriptionDispatchRate": {"dispatchThrottlingRateInMsg": 120, "ratePeriodInSecond": 60},
+    "dispatchRate": {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": 2_000_000},
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("publishRate", {"publishing_limited": 173}),
+        ("subscriptionDispatchRate", {"dispatching_limited": 738}),
+        ("dispatchRate", {"reason": "topic"}),
+    ],
+    ids=["publish", "subscription", "topic"],
+)
+def test_a_topics_own_rate_goes_before_all_others(
+    scene: Any, golden: Golden, policy: str, told: dict[str, Any]
+) -> None:
+    """With its value, where the topic was asked for it, as something was held back."""
+    policies = {**publishing("lab", 50_000), **dispatching("subscriptionDispatchRate", 70)}
+    limited(scene, **policies, **dispatching("topicDispatchRate", 80)).subscription("t")
+    own = {"topic_rates_json": json.dumps({policy: OWN_RATES[policy]})}
+    if reason := told.get("reason"):  # a topic's statistics do not say by which rate
+        held_back(scene, reason, messages=738)
+    scene.drilled("t", namespace="t/n", **own, **({} if reason else told))
+    (finding,) = scene.judged(LIMIT_REACHED).findings
+    golden(finding.evidence)
+
+
+def test_a_topic_at_its_own_rate_is_found_by_what_it_takes(scene: Any, golden: Golden) -> None:
+    """As of a namespace's rate, of which this topic has none."""
+    limited(scene, **publishing("lab", 50_000)).topic("t", message_rate_in=9.9)
+    scene.drilled("t", namespace="t/n", topic_rates_json=json.dumps(OWN_RATES))
+    (finding,) = scene.judged(LIMIT_REACHED).findings
+    golden(finding.evidence)
+
+
 def held_back(scene: Any, reason: str, messages: int, size: int = 0) -> Any:
     """A broker's count of what a dispatch rate held back."""
     for series, value in zip(DISPATCHING_LIMITED, (size, messages), strict=True):
@@ -162,9 +199,7 @@ def test_metrics_tell_of_topics_that_were_not_drilled(
         golden(findings[0].evidence)
 
 
-def test_a_topic_has_one_finding_and_clients_come_first(
-    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
-) -> None:
+def test_a_topic_has_one_finding_and_clients_come_first(scene: Any, golden: Golden) -> None:
     """Who is refused is worse off than who waits."""
     limited(scene, **RATE, max_producers_per_topic=2)
     scene.topic("t", producers=2, message_rate_in=10.0).drilled("t", namespace="t/n", publishing_limited=173)

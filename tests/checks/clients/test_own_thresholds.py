@@ -33,10 +33,7 @@ def test_each_is_judged_by_its_own(
 ) -> None:
     """A tenant's subscriptions are judged by the tenant's own thresholds, and all others by the usual ones."""
     scene.configured().subscription(USUAL, **like).subscription(OWN, **like)
-    policy = Policy.model_validate({"tenants": {"own": {check.section: limits}}})
-
-    findings = scene.judged(check, policy).findings
-
+    findings = scene.judged(check, Policy.model_validate({"tenants": {"own": {check.section: limits}}})).findings
     assert [each.subject for each in findings] == [f"{OWN if stricter else USUAL} subscription s"]
 
 
@@ -52,7 +49,6 @@ def test_what_is_critical_for_one_tenant_comes_first(scene: Any, check: Check, g
     loose = Policy.model_validate(
         {check.section: {f"warning_{clients}": 3000}} | strict.model_dump(include={"tenants"})
     )
-
     assert [each.subject for each in scene.judged(check, strict).findings] == [OWN, USUAL]
     scene.rows["topics"][1][clients] = 9
     golden(scene.judged(check, loose).quiet)
@@ -63,9 +59,7 @@ def test_the_share_of_blocked_consumers_is_a_tenants_own(scene: Any) -> None:
     scene.subscription(USUAL, consumers_blocked=1).subscription(OWN, consumers_blocked=1)
     check = subscription_blocked.CHECK
     strict = Policy.model_validate({"namespaces": {"own/n": {check.section: {"warning_blocked_percent": 30}}}})
-
     findings = scene.judged(check, strict).findings
-
     assert [(each.subject, each.severity.value) for each in findings] == [
         (f"{OWN} subscription s", "warning"),
         (f"{USUAL} subscription s", "info"),
@@ -76,5 +70,4 @@ def test_silence_tells_whose_thresholds_are_their_own(scene: Any, golden: Golden
     """The text without findings has one sentence for the usual threshold and one for the tenant's own."""
     scene.configured()
     policy = Policy.model_validate({"tenants": {"own": {"ack_holes": {"warning_percent": 10}}}})
-
     golden(scene.judged(ack_holes.CHECK, policy).quiet)

@@ -10,9 +10,10 @@ import pytest
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
+from tests.checks.clients.conftest import Scene, by_name, found_over_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tests.golden import Golden
 
@@ -31,11 +32,11 @@ MINUTES = 15
 ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def scenes(scene_before: Callable[[int], Any], likes: Sequence[dict[str, Any] | None]) -> list[Any]:
+def scenes(likes: Sequence[dict[str, Any] | None]) -> list[Any]:
     """A scene for each of them."""
     made = []
     for number, like in enumerate(likes):
-        scene = scene_before((len(likes) - 1 - number) * MINUTES).measured({"pulsar_subscription_delayed": 0.0})
+        scene = Scene((len(likes) - 1 - number) * MINUTES).measured({"pulsar_subscription_delayed": 0.0})
         made.append(scene.partial() if like is None else scene.subscription("t", **like))
     return made
 
@@ -79,27 +80,23 @@ STANDING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 }
 
 
-def test_snapshots_tell_since_when(found_over_time: Callable[..., dict[str, Severity]]) -> None:
+def test_snapshots_tell_since_when() -> None:
     """A standstill counts from the earliest snapshot since which all show the same and nothing was consumed."""
     histories = {name: likes for name, (likes, _) in STANDING.items()}
-
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in STANDING.items() if each}
 
 
-def test_a_snapshot_that_did_not_see_it_is_passed_over(scene_before: Callable[[int], Any]) -> None:
+def test_a_snapshot_that_did_not_see_it_is_passed_over() -> None:
     """A partial snapshot without the subscription does not interrupt the time of a standstill."""
-    *earlier, scene = scenes(scene_before, [BUSY, STILL, None, STILL])
-
+    *earlier, scene = scenes([BUSY, STILL, None, STILL])
     (finding,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
-
     assert (finding.severity, finding.figures["since_seconds"]) == (Severity.WARNING, 1800)
 
 
-def test_what_a_topic_tells_of_itself_counts_more(scene_before: Callable[[int], Any]) -> None:
+def test_what_a_topic_tells_of_itself_counts_more() -> None:
     """A recent consumption that the topic itself reports outweighs a standstill in the snapshots."""
-    *earlier, scene = scenes(scene_before, [BATCHES] * 5)
+    *earlier, scene = scenes([BATCHES] * 5)
     scene.drilled("t", last_consumed_milliseconds=int(scene.rows["snapshot"][0]["taken_at"].timestamp() - 300) * 1000)
-
     assert not scene.judged(check.CHECK, earlier=earlier[::-1]).findings
 
 
@@ -118,38 +115,33 @@ COMING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 }
 
 
-def test_consumers_that_come_and_go_are_no_start(found_over_time: Callable[..., dict[str, Severity]]) -> None:
+def test_consumers_that_come_and_go_are_no_start() -> None:
     """Consumers that are new in three snapshots, without any acknowledgement, count as a standstill."""
     histories = {name: likes for name, (likes, _) in COMING.items()}
-
     assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in COMING.items() if each}
 
 
-def test_the_evidence_tells_in_which_snapshots(scene_before: Callable[[int], Any], golden: Golden) -> None:
+def test_the_evidence_tells_in_which_snapshots(golden: Golden) -> None:
     """The evidence says in how many snapshots, and since when, a subscription was seen like this."""
-    *earlier, scene = scenes(scene_before, [BUSY, BATCHES, BATCHES, BATCHES])
-    *earlier_starts, start = scenes(scene_before, [NEW] * 4)
-    *earlier_rounds, rounds = scenes(scene_before, [ROUND] * 3)
-
+    *earlier, scene = scenes([BUSY, BATCHES, BATCHES, BATCHES])
+    *earlier_starts, start = scenes([NEW] * 4)
+    *earlier_rounds, rounds = scenes([ROUND] * 3)
     (still,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
     (round_and_round,) = rounds.judged(check.CHECK, earlier=earlier_rounds[::-1]).findings
     (coming,) = start.judged(check.CHECK, earlier=earlier_starts[::-1]).findings
-
     golden(still.evidence)
     assert still.figures["since_seconds"] == 1800
     golden(coming.evidence)
     golden(round_and_round.evidence)
 
 
-def test_a_tenant_may_wait_longer(scene_before: Callable[[int], Any]) -> None:
+def test_a_tenant_may_wait_longer() -> None:
     """A tenant's own longer times lower the severity of a standstill."""
-    *earlier, scene = scenes(scene_before, [STILL] * 5)
+    *earlier, scene = scenes([STILL] * 5)
     patient = Policy.model_validate(
         {"tenants": {"t": {"subscription_stalled": {"warning_minutes": 90, "critical_minutes": 120}}}}
     )
-
     (finding,) = scene.judged(check.CHECK, patient, earlier[::-1]).findings
-
     assert finding.severity is Severity.INFO
 
 
@@ -160,11 +152,9 @@ REPLACED: dict[str, tuple[dict[str, Any], int, Severity | None]] = {
 }
 
 
-def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too(
-    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
-) -> None:
+def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too() -> None:
     """The times of connection show that named consumers were replaced each time, which makes a standstill critical."""
-    snapshots = [scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)]
+    snapshots = [Scene(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)]
     for name, (like, lives, _) in REPLACED.items():
         for scene in snapshots:
             taken_at = scene.rows["snapshot"][0]["taken_at"]
@@ -172,26 +162,18 @@ def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too(
             scene.subscription(name, consumers=1, **like)
             scene.consumer(name, "c", connected_since=(ALWAYS if lives > MINUTES else since).isoformat())
     newest, *earlier = snapshots
-
     found = by_name(newest.judged(check.CHECK, earlier=earlier))
-
     assert found == {name: severity for name, (*_, severity) in REPLACED.items() if severity}
 
 
 @pytest.mark.parametrize(("rate_in", "severity"), [(0.0, Severity.CRITICAL), (1.0, Severity.INFO)])
-def test_a_job_that_runs_whenever_a_snapshot_is_taken_consumes(
-    scene_before: Callable[[int], Any], rate_in: float, severity: Severity
-) -> None:
+def test_a_job_that_runs_whenever_a_snapshot_is_taken_consumes(rate_in: float, severity: Severity) -> None:
     """A steady backlog counts as consumed when messages are published, and as a standstill when none are."""
-    newest, *earlier = [
-        scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)
-    ]
+    newest, *earlier = [Scene(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)]
     for scene in (newest, *earlier):
         scene.topic("t", message_rate_in=rate_in).subscription("t", **NEW, messages_per_entry=1)
         scene.rows["topics"].pop()
-
     (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
-
     assert finding.severity is severity
 
 
@@ -200,12 +182,10 @@ MOMENTS_BEFORE = 0.5
 
 
 @pytest.mark.parametrize("like", [STILL, NEW], ids=["stands still", "consumers come and go"])
-def test_a_snapshot_taken_moments_before_hides_no_standstill(
-    scene_before: Callable[[float], Any], like: dict[str, Any]
-) -> None:
+def test_a_snapshot_taken_moments_before_hides_no_standstill(like: dict[str, Any]) -> None:
     """A backlog or consumers that are the same in a snapshot of the same minute do not end a standstill."""
     times = (0, MOMENTS_BEFORE, 15, 30, 45, 60)
-    newest, *earlier = [scene_before(each).measured({"pulsar_subscription_delayed": 0.0}) for each in times]
+    newest, *earlier = [Scene(each).measured({"pulsar_subscription_delayed": 0.0}) for each in times]
     for scene, minutes in zip((newest, *earlier), times, strict=True):
         # A message is an entry, and 60,000 are published a minute, of which none is consumed.
         waiting = backlog(6_000_000 - 60_000 * int(minutes))
@@ -213,7 +193,5 @@ def test_a_snapshot_taken_moments_before_hides_no_standstill(
         scene.rows["topics"].pop()
         connected = scene.rows["snapshot"][0]["taken_at"] - timedelta(minutes=1 + (minutes == 0) * MOMENTS_BEFORE)
         scene.consumer("t", "c", connected_since=connected.isoformat())
-
     (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
-
     assert (finding.severity, finding.figures["since_seconds"]) == (Severity.CRITICAL, 3600)

@@ -10,10 +10,9 @@ import pytest
 
 from pulsar_steward.checks.clients import subscription_stalled as check
 from pulsar_steward.model.finding import Severity
+from tests.checks.clients.conftest import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.golden import Golden
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -42,13 +41,11 @@ def crowd(scene: Any, consumers: int = 10, entries: int = 5000, kind: str = "Sha
     [(1, 10, Severity.INFO), (2, 10, Severity.INFO), (5, 10, Severity.WARNING), (2, 2, Severity.WARNING)],
 )
 def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
-    scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity, golden: Golden
+    snapshots: int, consumers: int, severity: Severity, golden: Golden
 ) -> None:
     """A stuck consumer's severity follows from how long it has been stuck and from the share of stuck consumers."""
-    scene, *earlier = [crowd(scene_before(number * MINUTES), consumers) for number in range(snapshots)]
-
+    scene, *earlier = [crowd(Scene(number * MINUTES), consumers) for number in range(snapshots)]
     (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
-
     assert finding.severity is severity
     golden(finding.evidence)
     assert "holding 1,034 unacknowledged messages" in finding.evidence
@@ -68,18 +65,15 @@ def test_a_topic_tells_at_the_first_look_since_when_its_consumer_is_stuck(
     consumer = {each: scene.rows["clients"][0][each] for each in ("consumer", "address", "connected_since")}
     told = consumer | {"unacked_messages": 1034, "acked_milliseconds": rested, "consumed_milliseconds": rested - 9}
     scene.drilled("t", holders_json=json.dumps([told]))
-
     findings = scene.judged(check.CHECK).findings
-
     assert [each.severity for each in findings] == ([severity] if severity else [])
     assert all(f"(for {minutes}.0 min, by the topic's own times)" in each.evidence for each in findings)
 
 
 @pytest.mark.parametrize("before", [name for name in OTHERS if name not in {"stuck", "is blocked"}])
-def test_a_consumer_that_pauses_is_not_stuck(scene_before: Callable[[int], Any], before: str) -> None:
+def test_a_consumer_that_pauses_is_not_stuck(before: str) -> None:
     """A consumer whose state differed in the snapshot 15 minutes before is not found as stuck."""
-    scene, earlier = crowd(scene_before(0)), crowd(scene_before(MINUTES), **OTHERS[before])
-
+    scene, earlier = crowd(Scene(0)), crowd(Scene(MINUTES), **OTHERS[before])
     assert not scene.judged(check.CHECK, earlier=[earlier]).findings
 
 
@@ -89,11 +83,10 @@ def test_a_consumer_that_works_is_not_stuck(scene: Any, now: str) -> None:
     assert not crowd(scene, **OTHERS[now]).judged(check.CHECK).findings
 
 
-def test_consumers_that_commit_together_hold_nothing_back(scene_before: Callable[[int], Any]) -> None:
+def test_consumers_that_commit_together_hold_nothing_back() -> None:
     """A consumer is not found as stuck if the entries since the first gap became fewer between snapshots."""
     spans = (4000, 5000, 3000, 6000, 2000)
-    scene, *earlier = [crowd(scene_before(number * MINUTES), entries=span) for number, span in enumerate(spans)]
-
+    scene, *earlier = [crowd(Scene(number * MINUTES), entries=span) for number, span in enumerate(spans)]
     assert not scene.judged(check.CHECK, earlier=earlier).findings
 
 

@@ -11,6 +11,7 @@ import pytest
 from pulsar_steward.checks.clients.subscription_abandoned import CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ def ago(hours: float) -> int:
     return int((NOW - timedelta(hours=hours)).timestamp() * 1000)
 
 
-def judged(judge_rows: Any, backlogs: Sequence[int], hours: float = 0.5, **changes: Any) -> Judgement:
+def judged(backlogs: Sequence[int], hours: float = 0.5, **changes: Any) -> Judgement:
     """Judgement where the backlog was so, the newest last, so many hours apart."""
     looks = [look(number * hours, backlog, **changes) for number, backlog in enumerate(reversed(backlogs))]
     judgement: Judgement = judge_rows(CHECK, looks[0], None, looks[1:])
@@ -88,7 +89,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
 
 @pytest.mark.parametrize(("backlogs", "changes", "severity"), CASES.values(), ids=CASES.keys())
 def test_severity_follows_from_how_long_nobody_was_there(
-    judge_rows: Any, backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity | None
+    backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity | None
 ) -> None:
     """An unused subscription whose backlog only grew and does not expire is found, after nine days as a warning."""
     given = dict(changes)
@@ -110,14 +111,13 @@ def test_severity_follows_from_how_long_nobody_was_there(
     ],
     ids=["the same", "loaded anew", "not asked", "made anew", "reset"],
 )
-def test_one_that_was_made_anew_or_reset_is_not_yet_abandoned(judge_rows: Any, now: str | None, *, found: bool) -> None:
+def test_one_that_was_made_anew_or_reset_is_not_yet_abandoned(now: str | None, *, found: bool) -> None:
     """The time without a consumer begins anew for a subscription that was deleted and made anew, or was reset."""
     looks = [look(number * 0.5, 6000 - 1000 * number, cursor=a_cursor(1)) for number in range(5)]
-    judgement = judge_rows(CHECK, look(0, 6000, cursor=now), None, looks[1:])
-    assert bool(judgement.findings) == found
+    assert bool(judge_rows(CHECK, look(0, 6000, cursor=now), None, looks[1:]).findings) == found
 
 
-def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any) -> list[Judgement]:
+def going_on(backlogs: Sequence[int], hours: float, **last: Any) -> list[Judgement]:
     """Judgements one after the other, each with the last three snapshots and what was found of them."""
     past: list[dict[str, list[dict[str, Any]]]] = []
     said = []
@@ -133,32 +133,29 @@ def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any
     return said
 
 
-def test_days_are_counted_from_what_was_found_before(judge_rows: Any, golden: Golden) -> None:
+def test_days_are_counted_from_what_was_found_before(golden: Golden) -> None:
     """The time without a consumer is counted on from earlier findings if no read snapshot shows its beginning."""
-    said = going_on(judge_rows, range(1000, 20_000, 1000), 12)
-
+    said = going_on(range(1000, 20_000, 1000), 12)
     severities = [found.severity for judgement in said for found in judgement.findings]
     assert (severities.count(TOLD), severities.count(Severity.WARNING)) == (15, 3)
     golden("\n".join(found.evidence for judgement in (said[1], said[-1]) for found in judgement.findings))
 
 
-def test_what_was_consumed_in_between_begins_anew(judge_rows: Any) -> None:
+def test_what_was_consumed_in_between_begins_anew() -> None:
     """A smaller backlog or a connected consumer ends an absence, and a later absence is counted anew."""
-    said = going_on(judge_rows, [*range(1000, 7000, 1000), 3000, 4000, 5000], 12)
+    said = going_on([*range(1000, 7000, 1000), 3000, 4000, 5000], 12)
     assert [len(each.findings) for each in said[-3:]] == [0, 1, 1]
     (last,) = said[-1].findings
     figures = last.figures
     assert (last.severity, figures["without_consumer_seconds"], figures["beginning_seen"]) == (TOLD, 86_400, 1)
-    assert going_on(judge_rows, range(1000, 6000, 1000), 12, consumers=1)[-1].findings == ()
+    assert going_on(range(1000, 6000, 1000), 12, consumers=1)[-1].findings == ()
 
 
-def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> None:
+def test_where_nothing_is_found_it_says_what_was_looked_at(golden: Golden) -> None:
     """If nothing is found, the check says what it looked at, or that a first snapshot or no broker proves nothing."""
-    assert judged(judge_rows, (1,)).cannot_tell is None
-    assert judged(judge_rows, (9000,)).cannot_tell == "1 subscription has no consumer, and this is the first snapshot."
-    assert judged(judge_rows, (9000, 9000)).quiet == (
-        "No subscription with 1,000 or more entries grows for 60 minutes without a consumer."
-    )
+    assert judged((1,)).cannot_tell is None
+    assert judged((9000,)).cannot_tell == "1 subscription has no consumer, and this is the first snapshot."
+    golden(judged((9000, 9000)).quiet)
     unread = look(0, 1) | {"brokers": [{"broker": "b:8080", "read": False}]}
     assert judge_rows(CHECK, unread).cannot_tell == "No broker was read."
 
@@ -169,11 +166,11 @@ def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> N
     ids=["for days", "for days and expiry unread", "not for days", "its topic does not tell"],
 )
 def test_what_its_topic_tells_counts_at_the_first_look(
-    judge_rows: Any, golden: Golden, moved_hours_ago: float | None, ttl: int | None, found: Severity | None
+    golden: Golden, moved_hours_ago: float | None, ttl: int | None, found: Severity | None
 ) -> None:
     """Without an earlier snapshot the topic's own times are believed; for a deletion the days begin now."""
     moved = 0 if moved_hours_ago is None else ago(moved_hours_ago)
-    findings = judged(judge_rows, (9000,), moved=moved, ttl=ttl).findings
+    findings = judged((9000,), moved=moved, ttl=ttl).findings
     assert [each.severity for each in findings] == [found] * bool(found)
     for each in findings:
         assert each.figures["without_consumer_seconds"] == 0
@@ -193,11 +190,11 @@ def test_what_its_topic_tells_counts_at_the_first_look(
     ids=["markers", "not for an hour yet", "somebody publishes", "not replicated", "larger entries", "too many"],
 )
 def test_markers_that_nobody_acknowledges_are_told_at_the_second_look(
-    judge_rows: Any, golden: Golden, backlog: int, change: dict[str, Any], found: Severity | None
+    golden: Golden, backlog: int, change: dict[str, Any], found: Severity | None
 ) -> None:
     """Where nobody publishes, small entries of a replicated topic are markers, and fill it as long as it has them."""
     markers = {"producers": 0, "message_rate_in": 2.0, "throughput_in_bytes": 218.0, "replication_json": "[]"}
-    findings = judged(judge_rows, (backlog - 1200, backlog), hours=1 / 6, traffic=markers | change).findings
+    findings = judged((backlog - 1200, backlog), hours=1 / 6, traffic=markers | change).findings
     assert [each.severity for each in findings] == [found] * bool(found)
     for each in findings:
         golden(each.evidence)

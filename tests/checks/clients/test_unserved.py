@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_steward.checks.clients.subscription_stalled import CHECK
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,9 +75,7 @@ def delayed(*, longest_s: int = 60, age_s: int = 5400, strict: bool = True, **ow
         "something is delivered",
     ],
 )
-def test_overdue_messages_are_told_by_the_longest_delay(
-    judge_rows: Any, golden: Golden, rows: dict[str, Any], found: bool
-) -> None:
+def test_overdue_messages_are_told_by_the_longest_delay(golden: Golden, rows: dict[str, Any], found: bool) -> None:
     """Delayed messages that are older than any may be delayed are overdue (apache/pulsar#25996)."""
     findings = judge_rows(CHECK, rows).findings
     assert [each.severity for each in findings] == [Severity.WARNING] * found
@@ -99,13 +98,23 @@ def readers(*names: str, minutes_ago: float = 0, **own: Any) -> dict[str, Any]:
         (readers("a", "b", "c"), ["a", "z"], False),
         (readers("a", "b", "c"), ["a"], False),
         (readers("a", "b", "c", published=1.0), ["a", "b"], False),
+        (readers("a", "b", "c", published=None), ["a", "b"], False),
         (readers("a", "b", "c", message_rate_out=3.0), ["a", "b"], False),
         (readers("a", "b", "c", backlog_entries=999), ["a", "b"], False),
     ],
-    ids=["one more", "as many", "one went", "only one stayed", "somebody publishes", "they read", "few entries"],
+    ids=[
+        "one more",
+        "as many",
+        "one went",
+        "only one stayed",
+        "somebody publishes",
+        "who knows",
+        "they read",
+        "few entries",
+    ],
 )
 def test_readers_that_only_grow_in_number_are_left_behind(
-    judge_rows: Any, golden: Golden, now: dict[str, Any], before: list[str], found: bool
+    golden: Golden, now: dict[str, Any], before: list[str], found: bool
 ) -> None:
     """Each attempt of a client may leave a reader behind that gets nothing (apache/pulsar#15070)."""
     findings = judge_rows(CHECK, now, None, [readers(*before, minutes_ago=10)]).findings

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
 
 TAKEN_AT = datetime(2026, 1, 2, tzinfo=UTC)
 BROKERS = ("a:8080", "b:8080", "c:8080")
@@ -26,15 +24,13 @@ class Cluster:
 
     Attributes:
         rows: Its tables.
-        judge_rows: Judges them.
     """
 
     rows: Rows
-    judge_rows: JudgeRows
 
     def judged(self, check: Check, policy: Policy | None = None) -> Judgement:
         """A check's judgement of it."""
-        return self.judge_rows(check, self.rows, policy)
+        return judge_rows(check, self.rows, policy)
 
 
 def healthy() -> Rows:
@@ -84,40 +80,23 @@ def healthy() -> Rows:
     }
 
 
-@pytest.fixture
-def cluster(judge_rows: JudgeRows) -> Callable[..., Cluster]:
-    """Makes a snapshot of the healthy cluster; rows that are given come on top, tables in `instead` replace its own.
+def cluster(*, settings: Any = None, instead: Any = None, **tables: list[dict[str, Any]]) -> Cluster:
+    """A snapshot of the healthy cluster; rows that are given come on top, tables in `instead` replace its own.
 
     A setting in `settings` is every broker's; None takes it away.
     """
-
-    def make(
-        *, settings: dict[str, str | None] | None = None, instead: Rows | None = None, **tables: list[dict[str, Any]]
-    ) -> Cluster:
-        rows = healthy()
-        for name, more in tables.items():
-            rows[name] = [*rows.get(name, []), *more]
-        for key, value in (settings or {}).items():
-            told = [row for row in rows["configuration"] if row["key"] != key]
-            given = [] if value is None else [{"broker": each, "key": key, "value": value} for each in BROKERS]
-            rows["configuration"] = told + given
-        return Cluster(rows | (instead or {}), judge_rows)
-
-    return make
+    rows = healthy()
+    for name, more in tables.items():
+        rows[name] = [*rows.get(name, []), *more]
+    for key, value in (settings or {}).items():
+        told = [row for row in rows["configuration"] if row["key"] != key]
+        given = [] if value is None else [{"broker": each, "key": key, "value": value} for each in BROKERS]
+        rows["configuration"] = told + given
+    return Cluster(rows | (instead or {}))
 
 
-@pytest.fixture
-def delayed() -> Callable[..., dict[str, Any]]:
-    """Makes the sample of a subscription's delayed messages."""
-
-    def make(topic: str, messages: float, subscription: str = "s", source: str = "a:8080") -> dict[str, Any]:
-        return {
-            "source": source,
-            "source_kind": "broker",
-            "series": "pulsar_subscription_delayed",
-            "topic": topic,
-            "subscription": subscription,
-            "value": float(messages),
-        }
-
-    return make
+def delayed(topic: str, messages: float, subscription: str = "s", source: str = "a:8080") -> dict[str, Any]:
+    """The sample of a subscription's delayed messages."""
+    labels = {"topic": topic, "subscription": subscription}
+    told = {"series": "pulsar_subscription_delayed", "value": float(messages)}
+    return {"source": source, "source_kind": "broker"} | labels | told

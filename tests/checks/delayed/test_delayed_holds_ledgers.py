@@ -9,11 +9,9 @@ import pytest
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.delayed import delayed_holds_ledgers
 from pulsar_steward.model.finding import Severity
+from tests.checks.delayed.conftest import cluster, delayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
 GIB = 1024**3
@@ -39,7 +37,7 @@ def rows(name: str, backlog: int, entries: int | None, held: int) -> dict[str, l
     return {"subscriptions": [cursor], "topics": [stored]}
 
 
-def test_every_topic_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_every_topic_is_judged() -> None:
     """Topics are judged by the consumed data that few waiting entries hold, and those that hold most come first."""
     topics, subscriptions = [], []
     for name, (backlog, entries, held, _) in CASES.items():
@@ -47,60 +45,43 @@ def test_every_topic_is_judged(cluster: Callable[..., Cluster], delayed: Callabl
         topics += made["topics"]
         subscriptions += made["subscriptions"]
     metrics = [delayed(row["topic"], 5) for row in topics]
-
     judgement = cluster(topics=topics, subscriptions=subscriptions, metrics=metrics).judged(delayed_holds_ledgers.CHECK)
-
     found = {finding.subject.rpartition("/")[2]: finding.severity for finding in judgement.findings}
     assert found == {name: severity for name, (*_, severity) in CASES.items() if severity}
     order = [finding.figures["held_bytes"] for finding in judgement.findings]
     assert order == sorted(order, reverse=True)
 
 
-def test_the_same_span_without_delayed_messages_is_left_alone(cluster: Callable[..., Cluster]) -> None:
+def test_the_same_span_without_delayed_messages_is_left_alone() -> None:
     """A long cursor span is not found by this check if there are no delayed messages."""
     judgement = cluster(**rows("x", 10, 1_000_000, 500 * GIB)).judged(delayed_holds_ledgers.CHECK)
-
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
-def test_the_evidence_has_the_numbers(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_the_evidence_has_the_numbers(golden: Golden) -> None:
     """The evidence has the waiting and spanned entries, the held bytes, the ledgers and the age of the backlog."""
     topic = "persistent://t/n/x"
     drilled = {"topic": topic, "subscription": "s", "ledgers": 41, "oldest_backlog_age_seconds": 20 * 86_400}
     lab = cluster(**rows("x", 100, 1_000_000, 20 * GIB), metrics=[delayed(topic, 90)], drilled=[drilled])
-
     (finding,) = lab.judged(delayed_holds_ledgers.CHECK).findings
-
     golden(finding.evidence)
     assert finding.figures["ledgers"] == 41
 
 
-def test_an_unknown_span_is_no_health(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_an_unknown_span_is_no_health(golden: Golden) -> None:
     """Delayed messages of which the cursor's span was not read allow no verdict."""
     lab = cluster(**rows("x", 100, None, 20 * GIB), metrics=[delayed("persistent://t/n/x", 90)])
-
-    judgement = lab.judged(delayed_holds_ledgers.CHECK)
-
-    golden(judgement.cannot_tell)
+    golden(lab.judged(delayed_holds_ledgers.CHECK).cannot_tell)
 
 
 @pytest.mark.parametrize("table", ["topics", "subscriptions"])
-def test_what_only_metrics_tell_of_is_no_health(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], table: str, golden: Golden
-) -> None:
+def test_what_only_metrics_tell_of_is_no_health(table: str, golden: Golden) -> None:
     """The check cannot tell if the topic or the cursor of a subscription with delayed messages was not read."""
     told = rows("x", 100, 200, 20 * GIB) | {table: []}
-
-    judgement = cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]).judged(delayed_holds_ledgers.CHECK)
-
-    golden(judgement.cannot_tell)
+    golden(cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]).judged(delayed_holds_ledgers.CHECK).cannot_tell)
 
 
-def test_more_than_fit_are_counted(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_more_than_fit_are_counted() -> None:
     """The topics that hold most are listed and the rest is counted, without Pulsar's own topics."""
     made = [rows(f"x{number:03}", 10, 1_000_000, (20 + number) * GIB) for number in range(MAX_FINDINGS + 2)]
     made.append(rows("__change_events", 10, 1_000_000, 900 * GIB))
@@ -109,8 +90,6 @@ def test_more_than_fit_are_counted(cluster: Callable[..., Cluster], delayed: Cal
         subscriptions=[row for each in made for row in each["subscriptions"]],
         metrics=[delayed(row["topic"], 5) for each in made for row in each["topics"]],
     )
-
     judgement = lab.judged(delayed_holds_ledgers.CHECK)
-
     assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 2)
     assert judgement.findings[0].subject == f"persistent://t/n/x{MAX_FINDINGS + 1:03}"

@@ -16,12 +16,10 @@ from pulsar_steward.checks.delayed.delayed_index import DELAYED_INDEX_MEMORY, DE
 from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER as BUCKET
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
+from tests.checks.delayed.conftest import cluster, delayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulsar_steward.checks.check import Check
-    from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
 IN_MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
@@ -64,7 +62,7 @@ def broker_samples(broker: str, topic: str, messages: int, told: float) -> list[
     ]
 
 
-def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> None:
+def test_indexes_are_judged_by_their_memory() -> None:
     """An index is judged by the broker's own figure or by an estimate from its messages, and the worst comes first."""
     instead: dict[str, list[dict[str, Any]]] = {name: [] for name in ("brokers", "topics", "metrics", "configuration")}
     for name, (messages, told, tracker, _) in MEMORY_CASES.items():
@@ -73,49 +71,34 @@ def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> 
         instead["topics"].append({"topic": topic, "broker": name, "subscriptions": 1})
         instead["metrics"] += broker_samples(name, topic, messages, told)
         instead["configuration"].append({"broker": name, "key": key, "value": tracker})
-
     judgement = cluster(instead=instead).judged(DELAYED_INDEX_MEMORY)
-
     expected = {name: severity for name, (*_, severity) in MEMORY_CASES.items() if severity}
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
     order = [(-finding.severity.rank, -finding.figures["index_bytes"]) for finding in judgement.findings]
     assert order == sorted(order)
 
 
-def test_the_evidence_says_where_the_bytes_are_from(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_the_evidence_says_where_the_bytes_are_from(golden: Golden) -> None:
     """The evidence says that the size is estimated, and that the in-memory tracker reads the backlog again."""
     lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
-
     (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
-
     assert finding.subject == "b:8080"
     golden(finding.evidence)
 
 
-def test_a_broker_without_a_memory_limit_cannot_be_judged(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_a_broker_without_a_memory_limit_cannot_be_judged(golden: Golden) -> None:
     """The check cannot tell if a broker with delayed messages does not report its memory limits."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
-
-    judgement = lab.judged(DELAYED_INDEX_MEMORY)
-
-    golden(judgement.cannot_tell)
+    golden(lab.judged(DELAYED_INDEX_MEMORY).cannot_tell)
 
 
-def test_memory_of_less_than_a_byte_is_not_told(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
-) -> None:
+def test_memory_of_less_than_a_byte_is_not_told() -> None:
     """A reported memory limit of less than one byte is ignored."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
     odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
     lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
-
     (finding,) = lab.judged(DELAYED_INDEX_MEMORY).findings
-
     assert "memory_limit_bytes" not in finding.figures
 
 
@@ -128,44 +111,35 @@ MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
 }
 
 
-def test_copies_of_an_index_are_judged(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_copies_of_an_index_are_judged(golden: Golden) -> None:
     """Index entries beyond those of the fullest subscription are judged as copies, for each topic by itself."""
     metrics = [
         delayed(f"persistent://t/n/{name.replace(' ', '-')}", messages, f"s{number}")
         for name, (counts, _) in MULTIPLIED_CASES.items()
         for number, messages in enumerate(counts)
     ]
-
     findings = cluster(metrics=metrics).judged(DELAYED_INDEX_MULTIPLIED).findings
-
     found = {finding.subject.rpartition("/")[2].replace("-", " "): finding.severity for finding in findings}
     assert found == {name: severity for name, (_, severity) in MULTIPLIED_CASES.items() if severity}
     golden(findings[0].evidence)
 
 
-def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
-) -> None:
+def test_a_topic_that_two_brokers_tell_of_is_not_multiplied() -> None:
     """The index of a topic that two brokers report while it moves is not counted as a copy."""
     both = ("a:8080", "b:8080")
     lab = cluster(
         topics=[row for broker in both for row in placed(broker)],
         metrics=[delayed(TOPIC, 5_000_000, source=broker) for broker in both],
     )
-
     assert lab.judged(DELAYED_INDEX_MULTIPLIED).findings == ()
 
 
 @pytest.mark.parametrize("check", [DELAYED_INDEX_MEMORY, DELAYED_INDEX_MULTIPLIED, DELAYED_BUCKET_COUNT])
-def test_silence_of_brokers_is_not_health(cluster: Callable[..., Cluster], check: Check) -> None:
+def test_silence_of_brokers_is_not_health(check: Check) -> None:
     """A broker with subscriptions that tells nothing of delayed messages allows no verdict; a healthy cluster does."""
     silent = [{"source": each, "source_kind": "broker", "series": "jvm_x"} for each in ("a:8080", "b:8080", "c:8080")]
-
     healthy = cluster(settings=IN_BUCKETS).judged(check)
     blind = cluster(settings=IN_BUCKETS, instead={"metrics": silent}).judged(check)
-
     assert (healthy.findings, healthy.cannot_tell) == ((), None)
     assert blind.cannot_tell is not None
     assert "Brokers do not tell pulsar_subscription_delayed" in blind.cannot_tell
@@ -182,7 +156,7 @@ BUCKET_CASES: dict[str | None, dict[int, Severity | None]] = {
 
 
 @pytest.mark.parametrize("limit", BUCKET_CASES)
-def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) -> None:
+def test_buckets_are_judged(limit: str | None) -> None:
     """Buckets are judged by their number, without the one that is being filled, which the series counts as well."""
     cases = BUCKET_CASES[limit]
     series = "pulsar_delayed_message_index_bucket_total"
@@ -190,10 +164,7 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
         settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": limit},
         metrics=[sample(series, sealed + 1, "s") | {"topic": f"{TOPIC}{sealed}"} for sealed in cases],
     )
-
-    findings = lab.judged(DELAYED_BUCKET_COUNT).findings
-
-    found = [(finding.figures["buckets"], finding.severity) for finding in findings]
+    found = [(finding.figures["buckets"], finding.severity) for finding in lab.judged(DELAYED_BUCKET_COUNT).findings]
     assert found == sorted(((sealed, severity) for sealed, severity in cases.items() if severity), reverse=True)
 
 
@@ -203,7 +174,7 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
     ids=["as by default", "small buckets", "short segments", "not told"],
 )
 def test_small_buckets_are_named_as_the_reason(
-    cluster: Callable[..., Cluster], golden: Golden, sealed_at: str | None, segment: tuple[str | None, str | None]
+    golden: Golden, sealed_at: str | None, segment: tuple[str | None, str | None]
 ) -> None:
     """The brokers' own size of a bucket is read, and is part of the evidence where it is below its default."""
     sizes = {SEALED_AT: sealed_at, SEGMENT_MESSAGES: segment[0], SEGMENT_SECONDS: segment[1]}
@@ -222,18 +193,14 @@ def test_small_buckets_are_named_as_the_reason(
     ],
     ids=["statistics", "properties"],
 )
-def test_buckets_are_counted_in_what_was_drilled(
-    cluster: Callable[..., Cluster], told: dict[str, Any], golden: Golden
-) -> None:
+def test_buckets_are_counted_in_what_was_drilled(told: dict[str, Any], golden: Golden) -> None:
     """Sealed buckets are counted from the topic's statistics or the cursor's properties if no series gives them."""
     lab = cluster(
         settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"},
         topics=placed(),
         drilled=[{"topic": TOPIC, "subscription": "s", "delayed_messages": 9} | told],
     )
-
     (finding,) = lab.judged(DELAYED_BUCKET_COUNT).findings
-
     golden(finding.evidence)
 
 
@@ -246,15 +213,9 @@ def test_buckets_are_counted_in_what_was_drilled(
     ],
     ids=["in memory", "buckets", "not known"],
 )
-def test_uncounted_buckets_are_said(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    settings: dict[str, str | None],
-    unknown: str | None,
-) -> None:
+def test_uncounted_buckets_are_said(settings: dict[str, str | None], unknown: str | None) -> None:
     """Delayed messages without a number of buckets allow no verdict, unless no broker has buckets."""
     judgement = cluster(settings=settings, metrics=[delayed(TOPIC, 9)]).judged(DELAYED_BUCKET_COUNT)
-
     assert not judgement.findings
     if unknown is None:
         assert judgement.cannot_tell is None

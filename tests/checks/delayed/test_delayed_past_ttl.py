@@ -10,11 +10,10 @@ import pytest
 
 from pulsar_steward.checks.delayed import delayed_past_ttl
 from pulsar_steward.model.finding import Severity
-from tests.checks.delayed.conftest import TAKEN_AT
+from tests.checks.conftest import as_text, judge_rows
+from tests.checks.delayed.conftest import TAKEN_AT, cluster, delayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
@@ -42,7 +41,7 @@ def policies(ttl: int | None, longest: int | None) -> str:
     return json.dumps({"message_ttl_in_seconds": ttl, "delayed_delivery_policies": delays})
 
 
-def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_every_namespace_is_judged() -> None:
     """Findings follow from the time to live, the longest delay, expiry and the backlog's age, with the worst first."""
     namespaces, topics, subscriptions, metrics, drilled = [], [], [], [], []
     for name, (given, _) in CASES.items():
@@ -55,18 +54,14 @@ def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Cal
         flow = {"backlog_entries": case["backlog"], "expired_rate": case["expired"]}
         subscriptions.append({"topic": topic, "subscription": "s"} | flow)
     lab = cluster(namespaces=namespaces, topics=topics, subscriptions=subscriptions, metrics=metrics, drilled=drilled)
-
     findings = lab.judged(delayed_past_ttl.CHECK).findings
-
     expected = {f"t/{name}": severity for name, (_, severity) in CASES.items() if severity}
     assert {finding.subject: finding.severity for finding in findings} == expected
     order = [(-finding.severity.rank, finding.subject) for finding in findings]
     assert order == sorted(order)
 
 
-def test_the_evidence_says_what_expires(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
-) -> None:
+def test_the_evidence_says_what_expires(golden: Golden) -> None:
     """The evidence names the worst subscription with its expiry rate, and the brokers' default time to live applies."""
     topic, other = "persistent://t/n/x", "persistent://t/n/y"
     lab = cluster(
@@ -76,16 +71,9 @@ def test_the_evidence_says_what_expires(
         metrics=[delayed(topic, 900), delayed(other, 5000, source="b:8080")],
         subscriptions=[{"topic": topic, "subscription": "s", "backlog_entries": 1000, "expired_rate": 1.5}],
     )
-
     (finding,) = lab.judged(delayed_past_ttl.CHECK).findings
-
     golden(finding.evidence)
-    assert finding.figures == {
-        "delayed_messages": 5900,
-        "longest_delay_seconds": 0,
-        "subscriptions": 2,
-        "ttl_seconds": 7200,
-    }
+    golden(as_text(finding.figures))
 
 
 BEFORE: dict[str, tuple[dict[str, Any], Severity | None]] = {
@@ -103,12 +91,7 @@ BEFORE: dict[str, tuple[dict[str, Any], Severity | None]] = {
 
 
 @pytest.mark.parametrize(("given", "severity"), BEFORE.values(), ids=BEFORE)
-def test_what_expired_in_earlier_snapshots_counts(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    given: dict[str, Any],
-    severity: Severity | None,
-) -> None:
+def test_what_expired_in_earlier_snapshots_counts(given: dict[str, Any], severity: Severity | None) -> None:
     """Delayed messages that expired in an earlier snapshot of the window count, although none expire now."""
     topic, bounded = "persistent://t/n/x", 2 * HOUR * 1000
     usual = {"minutes": 10, "expired": 2.0, "backlog": 1000, "delayed": 1000, "ttl": 2 * HOUR}
@@ -126,9 +109,7 @@ def test_what_expired_in_earlier_snapshots_counts(
     now, before = at(case["ttl"], 0.0, case["delayed"]), at(case["ttl_then"], case["expired"], case["delayed_then"])
     (about,) = before.rows["snapshot"]
     then = about | {"taken_at": TAKEN_AT - timedelta(minutes=case["minutes"])}
-
-    judgement = now.judge_rows(delayed_past_ttl.CHECK, now.rows, None, [before.rows | {"snapshot": [then]}])
-
+    judgement = judge_rows(delayed_past_ttl.CHECK, now.rows, None, [before.rows | {"snapshot": [then]}])
     assert [finding.severity for finding in judgement.findings] == ([] if severity is None else [severity])
     assert all("at 23:50 UTC" in finding.evidence for finding in judgement.findings)
     assert judgement.cannot_tell is None
@@ -143,25 +124,19 @@ def test_what_expired_in_earlier_snapshots_counts(
     ],
     ids=["no metrics", "no default", "no policies"],
 )
-def test_what_was_not_read_is_said(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], changed: dict[str, Any], words: str
-) -> None:
+def test_what_was_not_read_is_said(changed: dict[str, Any], words: str) -> None:
     """The check cannot tell if the delayed messages or the time to live were not read."""
     rows = {
         "namespaces": [{"namespace": "t/n", "policies_json": policies(None, None)}],
         "metrics": [delayed("persistent://t/n/x", 5)],
     }
-
     judgement = cluster(**rows | changed).judged(delayed_past_ttl.CHECK)
-
     assert not judgement.findings
     assert words in (judgement.cannot_tell or "")
 
 
-def test_a_cluster_without_delayed_messages_is_quiet(cluster: Callable[..., Cluster]) -> None:
+def test_a_cluster_without_delayed_messages_is_quiet() -> None:
     """A time to live is not found if there are no delayed messages."""
     lab = cluster(namespaces=[{"namespace": "t/n", "policies_json": policies(60, None)}])
-
     judgement = lab.judged(delayed_past_ttl.CHECK)
-
     assert (judgement.findings, judgement.cannot_tell) == ((), None)

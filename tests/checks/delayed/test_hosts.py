@@ -8,12 +8,10 @@ import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time
 from pulsar_steward.model.finding import Severity
+from tests.checks.delayed.conftest import cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.checks.conftest import Rows
-    from tests.checks.delayed.conftest import Cluster
     from tests.golden import Golden
 
 
@@ -46,22 +44,18 @@ FAILOVERS: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
 
 
 @pytest.mark.parametrize(("brokers", "expected"), FAILOVERS.values(), ids=FAILOVERS)
-def test_a_host_with_several_brokers_may_be_lost(
-    cluster: Callable[..., Cluster], brokers: list[dict[str, Any]], expected: dict[str, Severity]
-) -> None:
+def test_a_host_with_several_brokers_may_be_lost(brokers: list[dict[str, Any]], expected: dict[str, Severity]) -> None:
     """The loss of one of several hosts is found if its failover takes too long and no single broker is found."""
     judgement = cluster(instead=telling(brokers)).judged(failover_time.CHECK)
-
     assert {finding.subject: finding.severity for finding in judgement.findings} == expected
     assert judgement.cannot_tell is None
 
 
 @pytest.mark.parametrize("check", [failover_time.CHECK, cluster_placement.CHECK])
-def test_one_host_for_all_is_said(cluster: Callable[..., Cluster], check: Any, golden: Golden) -> None:
+def test_one_host_for_all_is_said(check: Any, golden: Golden) -> None:
     """A cluster with all brokers on one host is no finding, but the healthy result says so."""
     one = cluster(instead=telling(on("x", 100, 100))).judged(check)
     two = cluster(instead=telling(on("x", 100) + on("y", 100))).judged(check)
-
     golden(one.quiet)
     assert "on one host" not in two.quiet
     assert one.findings == two.findings == ()
@@ -76,12 +70,9 @@ LOSSES: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
 
 
 @pytest.mark.parametrize(("brokers", "severity"), LOSSES.values(), ids=LOSSES)
-def test_the_others_have_to_carry_the_loss_of_a_host(
-    cluster: Callable[..., Cluster], brokers: list[dict[str, Any]], severity: Severity | None
-) -> None:
+def test_the_others_have_to_carry_the_loss_of_a_host(brokers: list[dict[str, Any]], severity: Severity | None) -> None:
     """Too little room after the loss of a host is a warning, and after the loss of one broker it is critical."""
     findings = cluster(instead={"brokers": brokers}).judged(cluster_placement.CHECK).findings
-
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
 
 
@@ -108,22 +99,16 @@ GROUPS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | N
 
 @pytest.mark.parametrize(("brokers", "namespaces", "severity", "words"), GROUPS.values(), ids=GROUPS)
 def test_isolation_groups_and_their_hosts(
-    cluster: Callable[..., Cluster],
-    brokers: list[dict[str, Any]],
-    namespaces: list[dict[str, Any]],
-    severity: Severity | None,
-    words: str,
+    brokers: list[dict[str, Any]], namespaces: list[dict[str, Any]], severity: Severity | None, words: str
 ) -> None:
     """An isolation group on one of several hosts is a warning, and an unread broker does not count as absent."""
     findings = cluster(instead={"brokers": brokers, "namespaces": namespaces}).judged(cluster_placement.CHECK).findings
-
     assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
     assert all(words in finding.evidence for finding in findings)
 
 
-def test_the_only_broker_that_answered_is_not_the_only_one(cluster: Callable[..., Cluster]) -> None:
+def test_the_only_broker_that_answered_is_not_the_only_one() -> None:
     """The check cannot tell what a loss would leave when only one of the brokers was read."""
     judgement = cluster(instead={"brokers": on("x", 1) + on("y", None)}).judged(cluster_placement.CHECK)
-
     assert judgement.findings == ()
     assert (judgement.cannot_tell or "").startswith("Only x:8080 was read")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pulsar_steward.checks.delayed import delayed_buckets, delayed_holds_ledgers, delayed_index, delayed_past_ttl
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
+from tests.checks.delayed.conftest import cluster, delayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulsar_steward.checks.check import Check
-    from tests.checks.delayed.conftest import Cluster
 
 CASES: dict[str, tuple[Check, dict[str, int], Severity]] = {
     # thresholds that all three namespaces pass
@@ -36,11 +34,7 @@ CASES: dict[str, tuple[Check, dict[str, int], Severity]] = {
 
 @pytest.mark.parametrize(("check", "thresholds", "severity"), CASES.values(), ids=CASES)
 def test_a_namespace_is_judged_by_its_own_thresholds(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    check: Check,
-    thresholds: dict[str, int],
-    severity: Severity,
+    check: Check, thresholds: dict[str, int], severity: Severity
 ) -> None:
     """A namespace is judged by its own thresholds or by its tenant's, and the others keep the cluster's."""
     names = {"t/own": "a:8080", "acme/any": "b:8080", "t/usual": "c:8080"}

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pulsar_steward.checks.delayed import delayed_holds_ledgers, delayed_index
 from pulsar_steward.model.finding import Severity
-from tests.checks.delayed.conftest import BROKERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.delayed.conftest import Cluster
+from tests.checks.delayed.conftest import BROKERS, cluster, delayed
 
 MIB = 1024**2
 GIB = 1024**3
@@ -28,7 +23,7 @@ HELD: dict[str, tuple[str, int, int, Severity | None]] = {
 }
 
 
-def partitions(name: str, count: int, held: int, delayed: Callable[..., dict[str, Any]]) -> dict[str, list[Any]]:
+def partitions(name: str, count: int, held: int) -> dict[str, list[Any]]:
     """Partitions over all brokers, which hold so many bytes each: ten of 1,000 entries are waited for."""
     topics = {f"persistent://t/n/{name.format(number)}": BROKERS[number % 3] for number in range(count)}
     cursor = {"subscription": "s", "backlog_entries": 10, "entries_since_first_gap": 1_000}
@@ -44,30 +39,17 @@ def partitions(name: str, count: int, held: int, delayed: Callable[..., dict[str
 
 
 @pytest.mark.parametrize(("name", "count", "held", "severity"), HELD.values(), ids=HELD)
-def test_what_partitions_hold_is_added_up(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    name: str,
-    count: int,
-    held: int,
-    severity: Severity | None,
-) -> None:
+def test_what_partitions_hold_is_added_up(name: str, count: int, held: int, severity: Severity | None) -> None:
     """The bytes that a topic's partitions hold are added up to one finding across all brokers."""
-    judgement = cluster(**partitions(name, count, held, delayed)).judged(delayed_holds_ledgers.CHECK)
-
+    judgement = cluster(**partitions(name, count, held)).judged(delayed_holds_ledgers.CHECK)
     found = [(finding.subject, finding.severity, finding.figures["partitions"]) for finding in judgement.findings]
     assert found == ([] if severity is None else [("persistent://t/n/x", severity, count)])
     assert judgement.cannot_tell is None
 
 
-def test_a_partition_that_is_found_by_itself_is_not_added_up(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
-) -> None:
+def test_a_partition_that_is_found_by_itself_is_not_added_up() -> None:
     """Partitions that each exceed the limit are findings of their own, without one for the whole topic."""
-    lab = cluster(**partitions("x-partition-{}", 12, 11 * GIB, delayed))
-
-    findings = lab.judged(delayed_holds_ledgers.CHECK).findings
-
+    findings = cluster(**partitions("x-partition-{}", 12, 11 * GIB)).judged(delayed_holds_ledgers.CHECK).findings
     assert len(findings) == 12
     assert all("partition" in finding.subject for finding in findings)
 
@@ -83,25 +65,15 @@ EXTRA: dict[str, tuple[str, int, int, Severity | None]] = {
 
 
 @pytest.mark.parametrize(("name", "count", "extra", "severity"), EXTRA.values(), ids=EXTRA)
-def test_what_partitions_repeat_is_added_up(
-    cluster: Callable[..., Cluster],
-    delayed: Callable[..., dict[str, Any]],
-    name: str,
-    count: int,
-    extra: int,
-    severity: Severity | None,
-) -> None:
+def test_what_partitions_repeat_is_added_up(name: str, count: int, extra: int, severity: Severity | None) -> None:
     """The copied index entries of a topic's partitions are added up to one finding across all brokers."""
     metrics = [
         delayed(f"persistent://t/n/{name.format(number)}", extra, subscription, source=BROKERS[number % 3])
         for number in range(count)
         for subscription in ("one", "two")
     ]
-
     topics = [{"topic": row["topic"], "broker": row["source"], "subscriptions": 2} for row in metrics[::2]]
-
     judgement = cluster(metrics=metrics, topics=topics).judged(delayed_index.DELAYED_INDEX_MULTIPLIED)
-
     found = [
         (finding.subject, finding.severity, finding.figures["extra_index_entries"]) for finding in judgement.findings
     ]

@@ -10,10 +10,11 @@ import pytest
 from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 HEARTBEATS = ("pulsar/a:1", "pulsar/east/a:1", "sla-monitor/east/a:1")
@@ -47,35 +48,31 @@ HELD: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity]] = {
 
 @pytest.mark.parametrize(("bundles", "coordinators", "severity"), HELD.values(), ids=HELD)
 def test_what_is_left_of_a_draining_broker(
-    judged: JudgeRows,
-    golden: Golden,
-    bundles: list[dict[str, Any]],
-    coordinators: list[dict[str, Any]],
-    severity: Severity,
+    golden: Golden, bundles: list[dict[str, Any]], coordinators: list[dict[str, Any]], severity: Severity
 ) -> None:
     """A draining broker with loaded topics or coordinators is a warning, and an empty one is information."""
     rows = {"brokers": brokers("a:1", "b:1"), "bundles": bundles, "transaction_coordinators": coordinators}
-    (finding,) = judged(CHECK, rows, draining("a:1")).findings
+    (finding,) = judge_rows(CHECK, rows, draining("a:1")).findings
     assert (finding.subject, finding.severity) == ("a:1", severity)
     golden(finding.evidence)
 
 
-def test_what_nobody_marked_is_left_alone(judged: JudgeRows) -> None:
+def test_what_nobody_marked_is_left_alone() -> None:
     """A broker that is not marked as draining gets no finding, also when it owns bundles."""
-    judgement = judged(CHECK, {"brokers": brokers("a:1"), "bundles": [a_bundle()]})
+    judgement = judge_rows(CHECK, {"brokers": brokers("a:1"), "bundles": [a_bundle()]})
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
-def test_a_name_that_no_broker_has_is_a_warning(judged: JudgeRows, golden: Golden) -> None:
+def test_a_name_that_no_broker_has_is_a_warning(golden: Golden) -> None:
     """A draining name that no broker has is a warning that lists the existing names, and comes before information."""
     rows = {"brokers": brokers("a:1", "b:1"), "bundles": [a_bundle()]}
-    unknown, empty = judged(CHECK, rows, draining("b:1", "a:8080")).findings
+    unknown, empty = judge_rows(CHECK, rows, draining("b:1", "a:8080")).findings
     assert (unknown.subject, unknown.severity, unknown.figures) == ("a:8080", Severity.WARNING, {"listed": 0})
     assert (empty.subject, empty.severity) == ("b:1", Severity.INFO)
     golden(unknown.evidence)
 
 
-def test_a_broker_that_was_there_lately_was_shut_down(judged: JudgeRows, golden: Golden) -> None:
+def test_a_broker_that_was_there_lately_was_shut_down(golden: Golden) -> None:
     """A draining broker that only an earlier snapshot lists is reported as shut down, as information."""
     before: Rows = {
         "snapshot": [
@@ -83,13 +80,13 @@ def test_a_broker_that_was_there_lately_was_shut_down(judged: JudgeRows, golden:
         ],
         "brokers": brokers("a:1", "b:1"),
     }
-    (gone,) = judged(CHECK, {"brokers": brokers("b:1")}, draining("a:1"), [before]).findings
+    (gone,) = judge_rows(CHECK, {"brokers": brokers("b:1")}, draining("a:1"), [before]).findings
     assert (gone.subject, gone.severity) == ("a:1", Severity.INFO)
     golden(gone.evidence)
 
 
-def test_what_was_not_read_may_own_anything(judged: JudgeRows) -> None:
+def test_what_was_not_read_may_own_anything() -> None:
     """The check cannot tell if a draining broker was not read, and does not report it as empty."""
-    judgement = judged(CHECK, {"brokers": brokers("a:1", "b:1", unread="a:1")}, draining("a:1"))
+    judgement = judge_rows(CHECK, {"brokers": brokers("a:1", "b:1", unread="a:1")}, draining("a:1"))
     assert judgement.findings == ()
     assert judgement.cannot_tell == "What is left on a:1 could not be read."

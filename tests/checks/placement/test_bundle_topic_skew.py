@@ -9,9 +9,10 @@ import pytest
 from pulsar_steward.checks.placement import bundle_load
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.policy.schema import Policy
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 BOUNDARIES = ["0x0", "0x40000000", "0x80000000", "0xc0000000", "0xe0000000", "0xffffffff"]
@@ -45,25 +46,22 @@ def bundle_rows(namespace: str, topics: list[int | None]) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize(("topics", "most"), CASES.values(), ids=CASES)
-def test_a_namespace_is_judged(judged: JudgeRows, topics: list[int | None], most: int | None) -> None:
+def test_a_namespace_is_judged(topics: list[int | None], most: int | None) -> None:
     """A namespace has at most one finding, which is about its fullest bundle."""
-    found = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": bundle_rows("acme/orders", topics)}).findings
-
+    found = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": bundle_rows("acme/orders", topics)}).findings
     assert [finding.figures["most_topics"] for finding in found] == ([most] if most else [])
 
 
-def test_the_evidence_names_the_fullest_bundle(judged: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_names_the_fullest_bundle(golden: Golden) -> None:
     """The evidence names the lowest of equally full bundles, and namespaces are listed in order."""
     rows = bundle_rows("b/b", [1000, 1000, 0, 0]) + bundle_rows("a/a", [5, 2000, 3, 4])
-
-    first, second = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings
-
+    first, second = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings
     assert (first.subject, second.subject) == ("a/a", "b/b")
     golden(first.evidence)
     assert "Bundle 0x00000000_0x40000000 holds 1,000" in second.evidence
 
 
-def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
+def test_namespaces_may_have_thresholds_of_their_own() -> None:
     """A tenant or a namespace may have its own thresholds, and an unread namespace is judged by the cluster's."""
     names = ("big/a", "big/b", "usual/c", "unread/d")
     snapshot: Rows = {
@@ -74,14 +72,12 @@ def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
         "tenants": {"big": {"bundle_topic_skew": {"warning_topics_per_bundle": 2000}}},
         "namespaces": {"big/b": {"bundle_topic_skew": {"warning_topics_per_bundle": 1200}}},
     }
-
-    found = judged(bundle_load.BUNDLE_TOPIC_SKEW, snapshot, Policy.model_validate(own)).findings
-
+    found = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, snapshot, Policy.model_validate(own)).findings
     assert [finding.subject for finding in found] == ["big/b", "unread/d", "usual/c"]
 
 
 @pytest.mark.parametrize(("most", "found"), [(49, False), (50, True)])
-def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool) -> None:
+def test_a_few_topics_are_no_crowd(most: int, *, found: bool) -> None:
     """A bundle with fewer than 50 topics is not found, even if the mean of the others is far lower."""
     rows = [
         {
@@ -92,15 +88,12 @@ def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool)
         }
         for number, count in enumerate([most, *[1] * 63])
     ]
+    assert bool(judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings) is found
 
-    assert bool(judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows}).findings) is found
 
-
-def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
+def test_only_the_worst_hundred_are_listed() -> None:
     """At most 100 namespaces are listed, those with the fullest bundles, and the rest is counted."""
     rows = [row for number in range(102) for row in bundle_rows(f"acme/n{number:03}", [1000 + number])]
-
-    judgement = judged(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows})
-
+    judgement = judge_rows(bundle_load.BUNDLE_TOPIC_SKEW, {"bundles": rows})
     assert (len(judgement.findings), judgement.more) == (100, 2)
     assert judgement.findings[0].subject == "acme/n002"

@@ -11,13 +11,14 @@ import pytest
 from pulsar_steward.checks.placement import bundle_without_owner
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import as_text, judge_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 STEP = timedelta(minutes=15)
@@ -68,9 +69,7 @@ USED, IDLE, NOBODYS = a_bundle("a:1", 3), a_bundle("a:1"), a_bundle(None)
 UNKNOWN = a_bundle(None, owner_known=False)
 
 
-def judged(
-    judge_rows: JudgeRows, *bundles: dict[str, Any] | None, policy: Policy | None = None, step: float = 1, **now: Any
-) -> Judgement:
+def judged(*bundles: dict[str, Any] | None, policy: Policy | None = None, step: float = 1, **now: Any) -> Judgement:
     """Returns the judgement of a bundle with these states in successive snapshots; None means that it was absent."""
     last = len(bundles) - 1
     there = [{} if each is None else {"0x0_0x8": each} for each in bundles]
@@ -114,46 +113,35 @@ def found_of(judgement: Judgement) -> list[tuple[str, Severity]]:
         "brokers' own readers",
     ],
 )
-def test_what_clients_used_and_nobody_owns_now_and_before(
-    judge_rows: JudgeRows, seen: tuple[dict[str, Any] | None, ...], found: bool
-) -> None:
+def test_what_clients_used_and_nobody_owns_now_and_before(seen: tuple[dict[str, Any] | None, ...], found: bool) -> None:
     """Bundles that clients used are a warning once two snapshots show them without an owner."""
-    assert found_of(judged(judge_rows, *seen)) == (WARNING if found else [])
+    assert found_of(judged(*seen)) == (WARNING if found else [])
 
 
-def test_what_nobody_asks_for_is_told_apart_by_its_past(judge_rows: JudgeRows) -> None:
+def test_what_nobody_asks_for_is_told_apart_by_its_past() -> None:
     """An unowned bundle that had no clients is healthy, and without an earlier snapshot the check cannot tell."""
-    quiet = judged(judge_rows, NOBODYS, NOBODYS)
+    quiet = judged(NOBODYS, NOBODYS)
     assert (quiet.findings, quiet.cannot_tell) == ((), None)
-    alone = judged(judge_rows, NOBODYS)
+    alone = judged(NOBODYS)
     assert alone.cannot_tell == "1 bundle has no owner, and no earlier snapshot shows whether clients used them."
-    assert judged(judge_rows, USED).cannot_tell is None
+    assert judged(USED).cannot_tell is None
 
 
 @pytest.mark.parametrize(("minutes", "found"), [(1.9, False), (2.1, True)])
-def test_a_dead_brokers_session_is_waited_for(judge_rows: JudgeRows, minutes: float, found: bool) -> None:
+def test_a_dead_brokers_session_is_waited_for(minutes: float, found: bool) -> None:
     """A bundle is found only after two minutes without an owner, when a dead broker's session has ended."""
-    judgement = judged(judge_rows, USED, NOBODYS, NOBODYS, step=minutes / 15)
-    assert found_of(judgement) == (WARNING if found else [])
+    assert found_of(judged(USED, NOBODYS, NOBODYS, step=minutes / 15)) == (WARNING if found else [])
 
 
-def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(golden: Golden) -> None:
     """The evidence names the bundle with most clients, its last owner and the brokers that are allowed to own it."""
     many = {"0x0_0x4": USED, "0x4_0x8": a_bundle("b:1", 10), "0x8_0xc": IDLE, "0xc_0xf": USED}
     none = dict.fromkeys(many, NOBODYS) | {"0xc_0xf": USED}
     earlier = [a_snapshot(none, 1), a_snapshot(many, 2)]
-
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(none, allowed=["b:1", "a:1"]), None, earlier)
-
     (finding,) = judgement.findings
     golden(finding.evidence)
-    assert finding.figures == {
-        "bundles": 2,
-        "bundles_of_namespace": 4,
-        "clients": 13,
-        "since_epoch_seconds": int((NOW - STEP).timestamp()),
-        "topics": 2,
-    }
+    golden(as_text(finding.figures))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +150,7 @@ def test_the_evidence_names_the_bundle_its_owner_and_what_was_in_it(judge_rows: 
     ids=["any broker before", "its brokers are gone", "its policy was changed"],
 )
 def test_a_namespace_that_no_broker_may_have_is_critical(
-    judge_rows: JudgeRows, golden: Golden, allowed_then: list[str] | None, brokers: tuple[str, ...]
+    golden: Golden, allowed_then: list[str] | None, brokers: tuple[str, ...]
 ) -> None:
     """Lost bundles of a namespace to which isolation policies leave no broker are critical."""
     earlier = [
@@ -170,49 +158,43 @@ def test_a_namespace_that_no_broker_may_have_is_critical(
         a_snapshot({"x": a_bundle("b:1", 1)}, 2, allowed=allowed_then),
     ]
     now = a_snapshot({"x": NOBODYS}, allowed=[], brokers=brokers)
-
     judgement = judge_rows(bundle_without_owner.CHECK, now, None, earlier)
-
     assert found_of(judgement) == [(ORDERS, Severity.CRITICAL)]
     golden(judgement.findings[0].evidence)
 
 
 @pytest.mark.parametrize(("allowed", "found"), [([], True), (["a:1"], False), (None, False)])
 def test_what_no_broker_may_have_is_told_for_longer_than_snapshots_reach(
-    judge_rows: JudgeRows, golden: Golden, allowed: list[str] | None, found: bool
+    golden: Golden, allowed: list[str] | None, found: bool
 ) -> None:
     """A finding lasts beyond the snapshots that show its clients if no broker is allowed, and ends once one is."""
     figures = '{"bundles":2,"bundles_of_namespace":4,"clients":13,"since_epoch_seconds":1700000000,"topics":5}'
     bundles = dict.fromkeys("xyz", NOBODYS)
     before = a_snapshot(bundles, 1, allowed=[])
     before["findings"] = [{"check_id": "bundle-without-owner", "subject": ORDERS, "figures_json": figures}]
-
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles, allowed=allowed), None, [before])
-
     assert found_of(judgement) == ([(ORDERS, Severity.CRITICAL)] if found else [])
     for finding in judgement.findings:
         golden(finding.evidence)
         assert (finding.figures["clients"], finding.figures["since_epoch_seconds"]) == (13, 1_700_000_000)
 
 
-def test_a_namespace_may_have_its_own_thresholds(judge_rows: JudgeRows) -> None:
+def test_a_namespace_may_have_its_own_thresholds() -> None:
     """A namespace may have its own threshold of clients and its own window."""
     clients = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"warning_clients": 4}}})
-    assert found_of(judged(judge_rows, USED, NOBODYS, NOBODYS, policy=clients)) == []
+    assert found_of(judged(USED, NOBODYS, NOBODYS, policy=clients)) == []
     window = a_policy(namespaces={ORDERS: {"bundle_without_owner": {"window_minutes": 20}}})
-    assert found_of(judged(judge_rows, USED, NOBODYS, NOBODYS, policy=window)) == []
+    assert found_of(judged(USED, NOBODYS, NOBODYS, policy=window)) == []
 
 
-def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_are_looked_up_leave_it_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit the check cannot tell or gives minimum numbers, and each namespace has bundles looked up."""
     query = bundle_without_owner.CHECK.shards["without_owner"]
     assert query.most == bundle_without_owner.MAX_BUNDLES
     monkeypatch.setattr(bundle_without_owner, "MAX_BUNDLES", 2)
     monkeypatch.setitem(bundle_without_owner.CHECK.shards, "without_owner", replace(query, most=2))
     bundles = dict.fromkeys("xyz", NOBODYS)
-
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, [a_snapshot(bundles, 1)])
-
     assert judgement.cannot_tell == "3 bundles have no owner; 2 of them were looked up, and no client used these."
     earlier = [a_snapshot(bundles, 1), a_snapshot(dict.fromkeys("xyz", USED), 2)]
     judgement = judge_rows(bundle_without_owner.CHECK, a_snapshot(bundles), None, earlier)
@@ -229,7 +211,7 @@ def test_more_than_are_looked_up_leave_it_open(judge_rows: JudgeRows, monkeypatc
     assert [each.subject for each in judgement.findings] == [ORDERS, "acme/others"]
 
 
-def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRows) -> None:
+def test_the_most_clients_come_first_and_the_rest_is_counted() -> None:
     """At most 100 namespaces are listed, those with most clients first, and the rest is counted."""
 
     def cluster(steps_ago: int, *, owned: bool) -> Rows:
@@ -243,7 +225,6 @@ def test_the_most_clients_come_first_and_the_rest_is_counted(judge_rows: JudgeRo
 
     earlier = [cluster(1, owned=False), cluster(2, owned=True)]
     judgement = judge_rows(bundle_without_owner.CHECK, cluster(0, owned=False), None, earlier)
-
     assert [each.subject for each in judgement.findings[:2]] == ["acme/n100", "acme/n099"]
     assert (len(judgement.findings), judgement.more) == (100, 1)
     assert judgement.findings[0].figures["clients"] == 1010

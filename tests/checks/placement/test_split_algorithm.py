@@ -8,9 +8,9 @@ import pytest
 
 from pulsar_steward.checks.placement.bundle_load import SPLIT_ALGORITHM, SPLIT_ALGORITHM_CHECK
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 BY_RANGE, BY_COUNT = "range_equally_divide", "topic_count_equally_divide"
@@ -45,14 +45,14 @@ CASES: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "brokers"), CASES.values(), ids=CASES)
-def test_brokers_that_split_by_range_are_counted(judged: JudgeRows, snapshot: Any, brokers: int) -> None:
+def test_brokers_that_split_by_range_are_counted(snapshot: Any, brokers: int) -> None:
     """In a cluster of 1000 loaded topics or more, over all bundles."""
-    findings = judged(SPLIT_ALGORITHM_CHECK, snapshot).findings
+    findings = judge_rows(SPLIT_ALGORITHM_CHECK, snapshot).findings
     assert [each.figures for each in findings] == ([{"brokers": brokers, "topics": 1000}] if brokers else [])
 
 
-def test_it_is_information(judged: JudgeRows, golden: Golden) -> None:
+def test_it_is_information(golden: Golden) -> None:
     """It is every cluster's default, and no trouble by itself."""
-    (finding,) = judged(SPLIT_ALGORITHM_CHECK, rows(BY_COUNT, BY_RANGE)).findings
+    (finding,) = judge_rows(SPLIT_ALGORITHM_CHECK, rows(BY_COUNT, BY_RANGE)).findings
     assert finding.severity is Severity.INFO
     golden(finding.evidence)

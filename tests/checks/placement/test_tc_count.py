@@ -10,9 +10,9 @@ from pulsar_steward.checks.placement.coordinators import TC_COUNT as CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
+from tests.checks.conftest import judge_rows
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 
@@ -44,30 +44,27 @@ CASES: list[tuple[int, int, Severity | None]] = [
 
 
 @pytest.mark.parametrize(("coordinators", "brokers", "severity"), CASES)
-def test_the_number_is_held_against_the_brokers(
-    judge_rows: JudgeRows, coordinators: int, brokers: int, severity: Severity | None
-) -> None:
+def test_the_number_is_held_against_the_brokers(coordinators: int, brokers: int, severity: Severity | None) -> None:
     """The number of coordinators is judged by the number of listed brokers, whether they were read or not."""
     found = judge_rows(CHECK, rows(coordinators, brokers)).findings
     assert [each.severity for each in found] == ([severity] if severity else [])
 
 
-def test_brokers_that_take_none_do_not_count(judge_rows: JudgeRows) -> None:
+def test_brokers_that_take_none_do_not_count() -> None:
     """Brokers that are draining or that isolation policies exclude do not count as holders of coordinators."""
-    draining = Policy.model_validate({"brokers": {"draining": ["b1:8080"]}})
-    assert judge_rows(CHECK, rows(3, 4), draining).findings == ()
+    assert judge_rows(CHECK, rows(3, 4), Policy.model_validate({"brokers": {"draining": ["b1:8080"]}})).findings == ()
     apart = {"namespaces": [{"namespace": "pulsar/system", "allowed_brokers": ["b0:8080", "b1:8080", "b2:8080"]}]}
     assert judge_rows(CHECK, rows(3, 4) | apart).findings == ()
 
 
-def test_the_evidence_says_what_it_means(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_says_what_it_means(golden: Golden) -> None:
     """The evidence says what follows from too few coordinators, from too many and from fewer than brokers."""
     found = [judge_rows(CHECK, rows(*each)).findings[0] for each in ((1, 2), (400, 3), (16, 100))]
     golden("\n".join(each.evidence for each in found))
     assert found[0].figures == {"brokers": 2, "coordinators": 1, "share_percent": 100}
 
 
-def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
+def test_what_is_no_trouble_is_said() -> None:
     """The check says when the number of coordinators suits, when transactions are off and when it cannot tell."""
     suits = judge_rows(CHECK, rows(16, 3)).quiet
     assert suits == "There are 16 transaction coordinators for 3 brokers that could hold them, which suits them."
@@ -75,9 +72,8 @@ def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
     assert judge_rows(CHECK, rows(16, 0)).cannot_tell == "No broker that may hold coordinators is listed."
 
 
-def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_elected_coordinators_are_advised_about(golden: Golden) -> None:
     """For elected coordinators the check cannot tell; it names the setting that fixes their number for good."""
     judgement = judge_rows(CHECK, rows(16, 3, tcs_by_bundle=False))
-
     assert judgement.findings == ()
     golden(judgement.cannot_tell or "")

@@ -10,9 +10,9 @@ from pulsar_steward.checks.placement import coordinators
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
+from tests.checks.conftest import as_text, judge_rows, severity_of
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 Counts = dict[str, int | None]
@@ -70,11 +70,10 @@ CASES: dict[str, tuple[Counts, int, Severity | None]] = {
 
 
 @pytest.mark.parametrize(("held", "unowned", "severity"), CASES.values(), ids=CASES)
-def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int, severity: Severity | None) -> None:
+def test_a_placement_is_judged(held: Counts, unowned: int, severity: Severity | None) -> None:
     """Only brokers that were read are judged; without a finding, coordinators elsewhere leave the result unknown."""
     judgement = judge_rows(coordinators.TC_SKEW, rows(held, unowned))
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(judgement) is severity
     assert (judgement.cannot_tell is not None) is (severity is None and unowned > 0)
 
 
@@ -83,56 +82,35 @@ def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int
     [(4, None), (5, Severity.WARNING), (12, Severity.CRITICAL)],
     ids=["few", "worth a split", "nearly all"],
 )
-def test_few_coordinators_in_one_bundle_are_left_there(
-    judge_rows: JudgeRows, most: int, severity: Severity | None
-) -> None:
+def test_few_coordinators_in_one_bundle_are_left_there(most: int, severity: Severity | None) -> None:
     """A few coordinators in a single bundle are not found, as moving the bundle would not lower the maximum."""
     held = rows({"a": most, "b": 0, "c": 0}, unowned=16 - most, bundle="0x00000000_0x10000000")
-
-    judgement = judge_rows(coordinators.TC_SKEW, held)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(judge_rows(coordinators.TC_SKEW, held)) is severity
 
 
-def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(judge_rows: JudgeRows) -> None:
+def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one() -> None:
     """The spread is that of a broker whose bundles can be moved, although another broker holds more in one bundle."""
     held = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
     two_bundles = rows({"b": 3})["transaction_coordinators"]
     held["transaction_coordinators"] += two_bundles
-
     (finding,) = judge_rows(coordinators.TC_SKEW, held).findings
-
     assert finding.figures["spread_coordinators"] == 3
 
 
-def test_the_evidence_has_the_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_has_the_numbers(golden: Golden) -> None:
     """The evidence names the brokers with most and fewest coordinators, and counts those on no read broker."""
-    judgement = judge_rows(coordinators.TC_SKEW, rows({"b": 9, "a": 0, "c": 9}, unowned=2))
-
-    (finding,) = judgement.findings
+    (finding,) = judge_rows(coordinators.TC_SKEW, rows({"b": 9, "a": 0, "c": 9}, unowned=2)).findings
     assert finding.subject == "lab"
     golden(finding.evidence)
-    assert finding.figures == {
-        "brokers_read": 3,
-        "coordinators": 20,
-        "coordinators_elsewhere": 2,
-        "fewest_coordinators": 0,
-        "most_coordinators": 9,
-        "share_percent": 45,
-        "spread_coordinators": 9,
-    }
+    golden(as_text(finding.figures))
 
 
-def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_may_have(
-    judge_rows: JudgeRows, golden: Golden
-) -> None:
+def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_may_have(golden: Golden) -> None:
     """The check cannot tell, and counts unowned coordinators apart from those that an unread broker may hold."""
     held = rows({"a": 5, "b": 5, "c": None}, unowned=6)
     for number, row in enumerate(held["transaction_coordinators"]):
         row["broker_known"] = number < 14
-
     judgement = judge_rows(coordinators.TC_SKEW, held)
-
     assert judgement.findings == ()
     golden(str(judgement.cannot_tell))
 
@@ -143,22 +121,16 @@ def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_
     ids=["empty", "holds some"],
 )
 @pytest.mark.parametrize("draining", [True, False], ids=["draining", "isolated"])
-def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
-    judge_rows: JudgeRows, held: Counts, *, found: bool, draining: bool
-) -> None:
+def test_a_broker_that_is_to_have_none_is_not_the_emptiest(held: Counts, *, found: bool, draining: bool) -> None:
     """A draining or isolated broker does not count as the emptiest, since no coordinator can be moved to it."""
     system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
     policy = Policy.model_validate({"brokers": {"draining": [DRAINED] if draining else []}})
-
-    judgement = judge_rows(coordinators.TC_SKEW, rows(held) | {"namespaces": [system]}, policy)
-
-    assert bool(judgement.findings) is found
+    assert bool(judge_rows(coordinators.TC_SKEW, rows(held) | {"namespaces": [system]}, policy).findings) is found
 
 
-def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
+def test_thresholds_come_from_the_policy() -> None:
     """A policy with higher thresholds does not find a spread that the default policy finds."""
     loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
-
     assert not judge_rows(coordinators.TC_SKEW, rows({"a": 12, "b": 2, "c": 2}), loose).findings
 
 
@@ -167,23 +139,18 @@ def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
     [({"tcs_by_bundle": False}, True), ({"coordinators": 0}, False)],
     ids=["Pulsar 5", "transactions off"],
 )
-def test_clusters_without_such_coordinators_are_not_judged(
-    judge_rows: JudgeRows, meta: dict[str, Any], *, unknown: bool
-) -> None:
+def test_clusters_without_such_coordinators_are_not_judged(meta: dict[str, Any], *, unknown: bool) -> None:
     """A cluster without coordinators placed by bundles gets no finding, however uneven the numbers are."""
     judgement = judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, **meta))
-
     assert not judgement.findings
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_elected_coordinators_are_advised_about(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_elected_coordinators_are_advised_about(golden: Golden) -> None:
     """For elected coordinators the check cannot tell; it says where leaders are recorded and what moves one."""
     golden(judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, tcs_by_bundle=False)).cannot_tell or "")
 
 
-def test_brokers_that_were_not_read_cannot_be_judged(judge_rows: JudgeRows, golden: Golden) -> None:
+def test_brokers_that_were_not_read_cannot_be_judged(golden: Golden) -> None:
     """The check cannot tell when no broker that may hold coordinators was read."""
-    judgement = judge_rows(coordinators.TC_SKEW, rows({"a": None}, unowned=16))
-
-    golden(judgement.cannot_tell)
+    golden(judge_rows(coordinators.TC_SKEW, rows({"a": None}, unowned=16)).cannot_tell)

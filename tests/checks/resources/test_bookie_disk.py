@@ -11,13 +11,12 @@ from pulsar_steward.checks.resources.bookies import WRITABLE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from tests.builders import a_policy
+from tests.checks.conftest import judge_rows, minutes_ago, severity_of, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
-    from tests.checks.conftest import JudgeRows, Rows
-
-    MinutesAgo = Callable[[float, Rows], Rows]
 
 CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
 
@@ -52,11 +51,9 @@ def rows(*bookies: list[dict[str, Any]]) -> Rows:
     ("percents", "found"),
     [((84.9,), None), ((85.0,), WARNING), ((91.9,), WARNING), ((92.0,), CRITICAL), ((10.0, 93.0), CRITICAL)],
 )
-def test_a_disk_is_judged_by_what_is_in_use(
-    judged: JudgeRows, percents: tuple[float, ...], found: Severity | None
-) -> None:
+def test_a_disk_is_judged_by_what_is_in_use(percents: tuple[float, ...], found: Severity | None) -> None:
     """A bookie has at most one finding, by the fullest of its disks."""
-    judgement = judged(CHECK, rows(bookie(*percents), bookie(20.0, name="m:1")))
+    judgement = judge_rows(CHECK, rows(bookie(*percents), bookie(20.0, name="m:1")))
     assert {each.subject: each.severity for each in judgement.findings} == ({"k:1": found} if found else {})
     assert judgement.cannot_tell is None
 
@@ -76,94 +73,35 @@ def test_a_disk_is_judged_by_what_is_in_use(
         pytest.param(84.0, {0.5: 84.0, 300: 70.0}, CRITICAL, id="as full moments before, full in 4 h"),
     ],
 )
-def test_a_disk_is_judged_by_how_it_fills(
-    judged: JudgeRows, minutes_ago: MinutesAgo, now: float, earlier: dict[float, float], found: Severity | None
-) -> None:
+def test_a_disk_is_judged_by_how_it_fills(now: float, earlier: dict[float, float], found: Severity | None) -> None:
     """A disk is judged by the time until the bookie stops writing to it, at the lower of two growth rates."""
     before = [minutes_ago(minutes, rows(bookie(percent))) for minutes, percent in earlier.items()]
-    judgement = judged(CHECK, rows(bookie(now)), None, before)
-    assert [each.severity for each in judgement.findings] == ([found] if found else [])
+    assert severity_of(judge_rows(CHECK, rows(bookie(now)), None, before)) is found
 
 
-def test_the_forecast_can_be_worked_out_by_hand(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """The evidence has the forecast of the worst directory, and counts the others that fill up."""
-    before = minutes_ago(120, rows(bookie(78.0, 90.0, 10.0)))
-    (finding,) = judged(CHECK, rows(bookie(80.0, 91.0, 10.0)), None, [before]).findings
-    assert finding.evidence == (
-        "On bookie k:1, the disk of ledger directory _data_1 has 91.0 % in use, 0.50 % more each hour: the bookie stops"
-        " writing to it in 8.0 h. Of its 3 directories, 1 other fills up as well."
-    )
-    assert finding.figures == {
-        "fullest_percent": 91,
-        "ledger_directories": 3,
-        "read_only": 0,
-        "seconds_until_full": 8 * 3600,
-        "writable_directories": 3,
-    }
-    assert {type(each) for each in finding.figures.values()} == {int}
-
-
-def test_a_read_only_bookie_is_found(judged: JudgeRows) -> None:
-    """A read-only bookie is a warning, and critical if no other bookie takes writes; its disk is reported as well."""
-    one = judged(CHECK, rows(bookie(50.0, writable=0.0), bookie(20.0, name="m:1"))).findings
-    assert [(each.subject, each.severity) for each in one] == [("k:1", WARNING)]
-    assert one[0].evidence == (
-        "Bookie k:1 is read-only: all writes go to the others. On bookie k:1, the disk of ledger directory _data_0 has"
-        " 50.0 % in use."
-    )
-    both = judged(CHECK, rows(bookie(50.0, writable=0.0), bookie(name="m:1", writable=0.0))).findings
-    assert [(each.subject, each.severity) for each in both] == [("k:1", CRITICAL), ("m:1", CRITICAL)]
-    assert both[1].evidence == "Bookie m:1 is read-only: no bookie that tells its state takes writes."
-
-
-def test_a_bookie_that_is_not_registered_is_found(judged: JudgeRows) -> None:
-    """A bookie that the metadata store does not know takes no writes, and the evidence does not call it read-only."""
-    one = judged(CHECK, rows(bookie(name="k:1", writable=-1.0), bookie(20.0, name="m:1"))).findings
-    assert [(each.subject, each.severity, each.evidence) for each in one] == [
-        ("k:1", WARNING, "Bookie k:1 is not registered in the metadata store: all writes go to the others.")
-    ]
-    assert (one[0].figures["read_only"], one[0].figures["unregistered"]) == (0, 1)
-
-    both = judged(CHECK, rows(bookie(name="k:1", writable=-1.0), bookie(name="m:1", writable=0.0))).findings
-    assert [(each.subject, each.severity) for each in both] == [("k:1", CRITICAL), ("m:1", CRITICAL)]
-    assert both[1].figures["read_only"] == 1
-
-
-@pytest.mark.parametrize("growing", [True, False])
-def test_a_full_disk_has_no_forecast(judged: JudgeRows, minutes_ago: MinutesAgo, growing: bool) -> None:
-    """From `full_percent` on the evidence says that it is reached, whether the disk grows or not."""
-    before = [minutes_ago(60, rows(bookie(90.0 if growing else 97.0)))]
-    (finding,) = judged(CHECK, rows(bookie(97.0)), None, before).findings
-    assert finding.evidence == (
-        "On bookie k:1, the disk of ledger directory _data_0 has 97.0 % in use: it has come to the 95 % at which the"
-        " bookie stops writing to it."
-    )
-
-
-def test_a_bookie_that_the_policy_names_has_to_be_read(judged: JudgeRows) -> None:
-    """The check cannot tell if a named bookie is not in the snapshot, unless another one has a finding."""
+def test_what_it_says(golden: Golden) -> None:
+    """Of a directory that fills from 90 to 91 % in two hours, 4 % are left to the 95 % at which a bookie stops: 8 h."""
     urls = ("bookie=http://k:1/metrics", "bookie=http://m:1/metrics", "zookeeper=http://z:1/metrics")
-    policy = a_policy(collect={"metrics_urls": urls})
-    lacking = "The snapshot lacks metrics of m:1, named in collect.metrics_urls."
-    assert judged(CHECK, rows(bookie(20.0)), policy).cannot_tell == lacking
-    assert judged(CHECK, rows(), policy).cannot_tell == lacking.replace("m:1", "k:1, m:1")
-    assert judged(CHECK, rows(bookie(20.0), bookie(20.0, name="m:1")), policy).cannot_tell is None
-    found = judged(CHECK, rows(bookie(99.0)), policy)
-    assert ([each.subject for each in found.findings], found.cannot_tell) == (["k:1"], None)
-
-
-def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
-    """The check cannot tell without any bookie's metrics, or if one bookie does not report its disks."""
-    assert judged(CHECK, rows()).cannot_tell == (
-        "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
-    )
-    silent = judged(CHECK, rows(bookie(20.0), bookie(name="m:1", writable=None)))
-    assert silent.cannot_tell == "The disks of m:1 are not in the metrics."
-    assert judged(CHECK, rows(bookie(20.0))).quiet == "Of 1 bookie, the fullest disk has 20 % in use."
-
-
-def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """With thresholds of 50 and 60 % a disk with 55 % in use is a warning, and one with 65 % critical."""
-    policy = a_policy(bookie_disk={"warning_percent": 50, "critical_percent": 60, "full_percent": 70})
-    assert [each.severity for each in judged(CHECK, rows(bookie(55.0)), policy).findings] == [WARNING]
-    assert [each.severity for each in judged(CHECK, rows(bookie(65.0)), policy).findings] == [CRITICAL]
+    named = a_policy(collect={"metrics_urls": urls})
+    stricter = a_policy(bookie_disk={"warning_percent": 50, "critical_percent": 60, "full_percent": 70})
+    well, read_only, unknown = bookie(20.0, name="m:1"), bookie(50.0, writable=0.0), bookie(writable=-1.0)
+    filling = rows(bookie(80.0, 91.0, 10.0)), None, [minutes_ago(120, rows(bookie(78.0, 90.0, 10.0)))]
+    cases: dict[str, tuple[Any, ...]] = {
+        "the forecast is of the worst directory, and another one fills up": filling,
+        "one of two is read-only": (rows(read_only, well),),
+        "both are, so nobody takes writes": (rows(read_only, bookie(name="m:1", writable=0.0)),),
+        "one of two is not registered": (rows(unknown, well),),
+        "one is not registered, the other is read-only": (rows(unknown, bookie(name="m:1", writable=0.0)),),
+        "a full disk that grows": (rows(bookie(97.0)), None, [minutes_ago(60, rows(bookie(90.0)))]),
+        "a full disk that does not": (rows(bookie(97.0)), None, [minutes_ago(60, rows(bookie(97.0)))]),
+        "one that the policy names was not read": (rows(bookie(20.0)), named),
+        "none that the policy names was": (rows(), named),
+        "all that it names were": (rows(bookie(20.0), well), named),
+        "the one that was read is full": (rows(bookie(99.0)), named),
+        "no bookie was read": (rows(),),
+        "one does not tell its disks": (rows(bookie(20.0), bookie(name="m:1", writable=None)),),
+        "all is well": (rows(bookie(20.0)),),
+        "55 % under a threshold of 50": (rows(bookie(55.0)), stricter),
+        "65 % under one of 60": (rows(bookie(65.0)), stricter),
+    }
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))

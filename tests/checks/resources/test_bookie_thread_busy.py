@@ -12,14 +12,12 @@ from pulsar_steward.checks.resources.bookie_thread_busy import BOOKIE_QUEUE
 from pulsar_steward.checks.resources.slowness import WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
+from tests.checks.conftest import judge_rows, minutes_ago, outcome, samples, severity_of, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
-    MinutesAgo = Callable[[float, Rows], Rows]
 
 BROKERS = [{"broker": "a:1", "read": True}]
 
@@ -79,50 +77,25 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_threads_and_writes_are_judged(
-    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
-) -> None:
+def test_threads_and_writes_are_judged(rows: list[dict[str, Any]], severity: Severity | None, unknown: bool) -> None:
     """A finding follows from a bookie thread's queue or from the latency of a broker's writes."""
-    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows})) == (severity, unknown)
 
 
-def test_a_busy_thread_is_told_from_a_busy_pool(judged: JudgeRows, golden: Golden) -> None:
-    """The evidence compares a thread with the others of its pool only, and calls slow writes indirect evidence."""
+def test_what_it_says(golden: Golden) -> None:
+    """A thread is compared with its own pool; a hundred are listed, by severity, and slow writes before long queues."""
     series = "pulsar_managedLedger_client_thread_BookKeeperClientWorker_OrderedExecutor_1_0_thread_executor_queue"
-    of_broker = {"source": "a:1", "source_kind": "broker", "series": series, "labels_json": "{}", "value": 1200.0}
     queues = [bookie_queue("BookieWriteThreadPool", number, queued) for number, queued in enumerate((20, 2500, 40))]
-    rows = [*writes(80, 20), *queues, bookie_queue("BookieReadThreadPool", 0, 900), of_broker]
-
-    found = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
-
-    of_client, of_pool, of_writes = sorted(finding.evidence for finding in found)
-    golden(of_client)
-    golden(of_pool)
-    golden(of_writes)
-
-
-def test_queues_that_are_not_shown_are_said_to_be_missing(judged: JudgeRows, golden: Golden) -> None:
-    """The healthy result says that the queues of single threads are not in the snapshot."""
-    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": writes(100, 0)})
-
-    golden(judgement.quiet)
-
-
-def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
-    """A hundred findings are listed, by severity and slow writes before long queues; the others are counted."""
-    brokers = [{"broker": name, "read": True} for name in ("a:1", "b:1", "c:1")]
+    busy = [*writes(80, 20), *queues, bookie_queue("BookieReadThreadPool", 0, 900), *samples({series: 1200.0})]
     slow = [*writes(90, 8, 2), *writes(80, 16, 4, source="b:1"), *writes(60, 30, 10, source="c:1")]
-    queues = [bookie_queue("BookieWriteThreadPool", number, 1000 + number) for number in range(120)]
+    many = [bookie_queue("BookieWriteThreadPool", number, 1000 + number) for number in range(120)]
     longest = bookie_queue("BookieWriteThreadPool", 120, 5000)
-
-    judgement = judged(check.CHECK, {"brokers": brokers, "metrics": [*slow, *queues, longest]})
-
-    assert (len(judgement.findings), judgement.more) == (100, 24)
-    assert [finding.subject for finding in judgement.findings[:5]] == ["c:1", "k:1", "b:1", "a:1", "k:1"]
-    assert judgement.findings[4].figures == {"queued_tasks": 1119}
+    three = [{"broker": name, "read": True} for name in ("a:1", "b:1", "c:1")]
+    worst = judge_rows(check.CHECK, {"brokers": three, "metrics": [*slow, *many, longest]})
+    cases = {"a busy thread of a pool that is not": busy, "queues of threads are not shown": writes(100, 0)}
+    each = {rule: judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows}) for rule, rows in cases.items()}
+    golden(told({**each, "more than a hundred": worst}))
+    assert [finding.subject for finding in worst.findings[:5]] == ["c:1", "k:1", "b:1", "a:1", "k:1"]
 
 
 def snapshot(metrics: list[dict[str, Any]], topics: list[dict[str, Any]] | None = None) -> Rows:
@@ -146,16 +119,10 @@ AGAIN: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | No
 
 @pytest.mark.parametrize(("now", "before", "severity"), AGAIN.values(), ids=AGAIN)
 def test_what_two_snapshots_show_is_no_hiccup(
-    judged: JudgeRows,
-    minutes_ago: MinutesAgo,
-    now: list[dict[str, Any]],
-    before: list[dict[str, Any]],
-    severity: Severity | None,
+    now: list[dict[str, Any]], before: list[dict[str, Any]], severity: Severity | None
 ) -> None:
     """Slow writes on a broker with few writes are more severe if two snapshots in a row show them."""
-    judgement = judged(check.CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(judge_rows(check.CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])) is severity
 
 
 @pytest.mark.parametrize(
@@ -170,18 +137,14 @@ def test_what_two_snapshots_show_is_no_hiccup(
     ],
     ids=["the same minute", "another", "the same five", "other five", "quiet in between", "too long ago"],
 )
-def test_the_snapshot_before_is_of_another_time(
-    judged: JudgeRows, minutes_ago: MinutesAgo, minutes: tuple[float, ...], period: str, severity: Severity
-) -> None:
+def test_the_snapshot_before_is_of_another_time(minutes: tuple[float, ...], period: str, severity: Severity) -> None:
     """Only the last earlier snapshot is compared with, if it is of another statistics period and inside the window."""
     now, *quiet = snapshot(writes(50, 0, 0.1)), *(snapshot(writes(60, 0, 0)) for _ in minutes[1:])
     now["configuration"] = [{"broker": "a:1", "key": "managedLedgerStatsPeriodSeconds", "value": period}]
     before = [*quiet, snapshot(writes(60, 0, 0.1))]
-
-    (finding,) = judged(
+    (finding,) = judge_rows(
         check.CHECK, now, earlier=[minutes_ago(*each) for each in zip(minutes, before, strict=True)]
     ).findings
-
     assert finding.severity is severity
     assert finding.figures["over_second_per_minute"] == 6
 
@@ -216,36 +179,32 @@ STUCK: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | No
 
 @pytest.mark.parametrize(("now", "before", "severity"), STUCK.values(), ids=STUCK)
 def test_writes_that_do_not_end_are_found(
-    judged: JudgeRows,
-    minutes_ago: MinutesAgo,
-    now: list[dict[str, Any]],
-    before: list[dict[str, Any]],
-    severity: Severity | None,
+    now: list[dict[str, Any]], before: list[dict[str, Any]], severity: Severity | None
 ) -> None:
     """Waiting entries are found if the same topic's wait in two snapshots, or those of half of many topics in one."""
-    judgement = judged(check.CHECK, snapshot(WELL, now), earlier=[minutes_ago(15, snapshot(WELL, before))])
-
+    judgement = judge_rows(check.CHECK, snapshot(WELL, now), earlier=[minutes_ago(15, snapshot(WELL, before))])
     assert [(finding.subject, finding.severity) for finding in judgement.findings] == (
         [("a:1", severity)] if severity else []
     )
 
 
-def test_stuck_writes_are_told_with_a_topic(judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden) -> None:
+def test_stuck_writes_are_told_with_a_topic(golden: Golden) -> None:
     """The evidence names the topic with most stuck entries, and a topic of unknown rate is left out."""
     now = topics(3, 97)
     now[1]["pending_add_entries"] = 900
     now[2]["message_rate_in"] = None
     before = [minutes_ago(15, snapshot(WELL, topics(3, 97)))]
-
-    (finding,) = judged(check.CHECK, snapshot(WELL, now), earlier=before).findings
-
+    (finding,) = judge_rows(check.CHECK, snapshot(WELL, now), earlier=before).findings
     assert finding.figures == {"entries_stuck": 940, "topics_stuck": 2, "topics_waiting": 2, "topics_written_to": 100}
     golden(finding.evidence)
 
 
-def full_cache(throttled: float, rejected: float, started: float = 1000) -> list[dict[str, Any]]:
+def full_cache(
+    throttled: float, rejected: float, started: float = 1000, size_mb: float | None = None
+) -> list[dict[str, Any]]:
     """Counters of bookie k:1, of two ledger directories."""
     values = [(STARTED, started, ""), (check.THROTTLED, throttled, "a"), (check.THROTTLED, 5, "b")]
+    values += [] if size_mb is None else [(check.CACHE_SIZE, size_mb, "")]
     return [
         {
             "source": "k:1",
@@ -268,14 +227,22 @@ def full_cache(throttled: float, rejected: float, started: float = 1000) -> list
     ],
     ids=["as before", "writes waited", "writes were refused", "restarted since"],
 )
-def test_a_full_write_cache_is_told_by_what_came_since(
-    judged: JudgeRows, minutes_ago: MinutesAgo, now: list[dict[str, Any]], severity: Severity | None
-) -> None:
+def test_a_full_write_cache_is_told_by_what_came_since(now: list[dict[str, Any]], severity: Severity | None) -> None:
     """Writes that waited for a bookie's full cache are information, refused ones a warning; old ones do not count."""
     before = minutes_ago(15, snapshot([*WELL, *full_cache(100, 2)]))
-
-    found = judged(check.CHECK, snapshot([*WELL, *now]), earlier=[before]).findings
-
+    found = judge_rows(check.CHECK, snapshot([*WELL, *now]), earlier=[before]).findings
     assert [(finding.subject, finding.severity) for finding in found] == ([("k:1", severity)] if severity else [])
     if severity:
         assert found[0].figures == {"writes_throttled": 40, "writes_rejected": int(severity is Severity.WARNING)}
+
+
+@pytest.mark.parametrize(
+    ("size_mb", "words"),
+    [(2048.0, "bookie k:1 (2,048 MiB, dbStorage_writeCacheMaxSizeMb) was full"), (None, "bookie k:1 was full")],
+)
+def test_a_full_write_cache_is_told_with_its_size(size_mb: float | None, words: str) -> None:
+    """Where the bookie tells its settings."""
+    before = minutes_ago(15, snapshot([*WELL, *full_cache(100, 2)]))
+    now = snapshot([*WELL, *full_cache(140, 2, size_mb=size_mb)])
+    (finding,) = judge_rows(check.CHECK, now, earlier=[before]).findings
+    assert words in finding.evidence

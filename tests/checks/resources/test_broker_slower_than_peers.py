@@ -13,13 +13,12 @@ from pulsar_steward.checks.resources.slowness import PUBLISHES, WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS, STARTED
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows, minutes_ago, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
-    from tests.checks.conftest import JudgeRows, Rows
-
-    MinutesAgo = Callable[[float, Rows], Rows]
 
 CHECK = BY_ID["broker-slower-than-peers"]
 INFO, WARNING = Severity.INFO, Severity.WARNING
@@ -64,118 +63,62 @@ def cluster(slow: dict[int, float], *others: dict[int, float], writes: dict[int,
         pytest.param({1: 95.0, 200: 5.0, 1000: 5.0}, (QUICK, QUICK), False, id="a few that hang"),
     ],
 )
-def test_the_middle_entry_counts(
-    judged: JudgeRows,
-    minutes_ago: MinutesAgo,
-    slow: dict[int, float],
-    others: tuple[dict[int, float], ...],
-    *,
-    found: bool,
-) -> None:
+def test_the_middle_entry_counts(slow: dict[int, float], others: tuple[dict[int, float], ...], *, found: bool) -> None:
     """A broker's median publish latency is compared with that of the others, by the certain bounds of buckets."""
     rows = cluster(slow, *others)
-    judgement = judged(CHECK, rows, None, [minutes_ago(10, rows)])
-
+    judgement = judge_rows(CHECK, rows, None, [minutes_ago(10, rows)])
     assert [(each.subject, each.severity) for each in judgement.findings] == ([("a:1", WARNING)] if found else [])
 
 
-def test_one_snapshot_is_information(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
-    """A slow broker is information as long as no earlier snapshot shows it."""
-    now, well = cluster({50: 100.0}, QUICK, QUICK), minutes_ago(10, cluster(QUICK, QUICK, QUICK))
-    for earlier in ([], [well]):
-        (finding,) = judged(CHECK, now, None, earlier).findings
-        assert finding.severity is INFO
-        assert "no other snapshot shows it yet" in finding.evidence
-
-
-@pytest.mark.parametrize(
-    ("writes", "words"),
-    [
-        ({50: 100.0}, "Its writes to bookies take as long: half of them 50 ms or more."),
-        ({1: 100.0}, "Half of its writes to bookies take 5 ms at most: the time passes in the broker itself."),
-    ],
-)
-def test_it_is_told_with_figures_and_where_the_time_goes(
-    judged: JudgeRows, minutes_ago: MinutesAgo, writes: dict[int, float], words: str
-) -> None:
-    """The evidence has the figures, and says whether the time passes at the bookies or in the broker itself."""
-    rows = cluster({50: 100.0}, QUICK, QUICK, {1: 1.0}, writes=writes)
-    (finding,) = judged(CHECK, rows, None, [minutes_ago(10, rows)]).findings
-
-    assert finding.evidence.startswith(
-        "Of 100 entries a second published on broker a:1 in the last minute, half took 50 ms or more; on the 2 others"
-        f" that publish enough, half take 5 ms at most; the snapshot before shows it too. {words} No other check"
-        " names a cause"
-    )
-    assert finding.figures == {
-        "median_at_least_milliseconds": 50,
-        "peers": 2,
-        "peers_median_at_most_milliseconds": 5,
-        "publishes_per_second": 100,
-        "writes_median_at_least_milliseconds": next(iter(writes)),
+def test_what_it_says(golden: Golden) -> None:
+    """It is information as long as no earlier snapshot shows it; the time passes at the bookies or in the broker."""
+    three, well = cluster({50: 100.0}, QUICK, QUICK), cluster(QUICK, QUICK, QUICK)
+    four = [cluster({50: 100.0}, QUICK, QUICK, {1: 1.0}, writes=writes) for writes in ({50: 100.0}, QUICK)]
+    silent = cluster(QUICK, QUICK, QUICK)
+    silent["brokers"].append({"broker": "z:1", "read": True})
+    of_policy = {"warning_milliseconds": 20, "warning_percent_of_peers": 400, "minimum_writes_per_second": 200}
+    own = a_policy(broker_slower_than_peers=of_policy)
+    cases: dict[str, tuple[Any, ...]] = {
+        "in one snapshot": (three,),
+        "and not in the one before": (three, None, [minutes_ago(10, well)]),
+        "its writes take as long": (four[0], None, [minutes_ago(10, four[0])]),
+        "its writes are quick": (four[1], None, [minutes_ago(10, four[1])]),
+        "too few publish": (cluster({50: 100.0}, QUICK),),
+        "one tells no latencies": (silent,),
+        "all is well": (well,),
+        "slower than the policy bears": (cluster({20: 200.0}, {1: 200.0}, {1: 200.0}), own),
+        "with fewer entries than it asks for": (cluster({20: 100.0}, {1: 200.0}, {1: 200.0}), own),
     }
-    assert {type(each) for each in finding.figures.values()} == {int}
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))
 
 
-def test_what_makes_it_slow_is_named(judged: JudgeRows) -> None:
+def test_what_makes_it_slow_is_named() -> None:
     """The evidence names another check's finding for the slow broker as the most likely cause."""
     rows = cluster({50: 100.0}, QUICK, QUICK)
     started = {"series": STARTED, "labels_json": "{}", "value": NOW.timestamp() - 3600}
     lines = {"series": LINES, "labels_json": json.dumps({"level": "debug"}), "value": 360_000.0}
     rows["metrics"] += [{"source": "a:1", "source_kind": "broker", **each} for each in (started, lines)]
-
-    (finding,) = judged(CHECK, rows).findings
+    (finding,) = judge_rows(CHECK, rows).findings
     assert "Most likely cause: logging at DEBUG (logging-debug, warning): a:1 (broker) logged" in finding.evidence
 
 
-@pytest.mark.parametrize(("writes", "first"), [({1: 95.0, 1000: 5.0}, False), ({200: 100.0}, True)])
-def test_writes_that_are_quick_by_half_are_no_cause(
-    judged: JudgeRows, writes: dict[int, float], *, first: bool
+READ_ONLY = [{"source": "k:1", "source_kind": "bookie", "series": BOOKIE_STATUS, "labels_json": "{}", "value": 0.0}]
+
+
+@pytest.mark.parametrize(
+    ("writes", "more", "named", "first"),
+    [
+        pytest.param({1: 95.0, 1000: 5.0}, [], "bookies", False, id="writes that are quick by half"),
+        pytest.param({200: 100.0}, [], "bookies", True, id="writes that take as long"),
+        pytest.param({1: 100.0}, READ_ONLY, "a read-only", False, id="a read-only bookie, and quick writes"),
+        pytest.param({200: 100.0}, READ_ONLY, "a read-only", True, id="a read-only bookie, and slow ones"),
+    ],
+)
+def test_bookies_are_no_cause_where_the_broker_is_slow_itself(
+    writes: dict[int, float], more: list[dict[str, Any]], named: str, *, first: bool
 ) -> None:
-    """Slow writes to bookies are named besides, and not as the cause, where the time passes in the broker itself."""
-    (finding,) = judged(CHECK, cluster({200: 100.0}, QUICK, QUICK, writes=writes)).findings
-
-    assert ("cause: bookies" in finding.evidence, "Besides: bookies" in finding.evidence) == (first, not first)
-
-
-@pytest.mark.parametrize(("writes", "first"), [({1: 100.0}, False), ({200: 100.0}, True)])
-def test_a_bookie_s_trouble_is_no_cause_where_the_broker_is_slow_itself(
-    judged: JudgeRows, writes: dict[int, float], *, first: bool
-) -> None:
-    """A read-only bookie is the cause where writes take as long, and named besides where these are quick."""
+    """They are named besides, and not as the cause, where the time passes in the broker itself."""
     rows = cluster({200: 100.0}, QUICK, QUICK, writes=writes)
-    rows["metrics"].append(
-        {"source": "k:1", "source_kind": "bookie", "series": BOOKIE_STATUS, "labels_json": "{}", "value": 0.0}
-    )
-
-    (finding,) = judged(CHECK, rows).findings
-
-    assert ("cause: a read-only" in finding.evidence, "Besides: a read-only" in finding.evidence) == (first, not first)
-
-
-def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:
-    """The check cannot tell with fewer than three publishing brokers, or if a broker reports no latencies."""
-    assert judged(CHECK, cluster({50: 100.0}, QUICK)).cannot_tell == (
-        "2 brokers publish 10 entries a second or more; it takes 3 to say which one is slower than the others."
-    )
-    silent = cluster(QUICK, QUICK, QUICK)
-    silent["brokers"].append({"broker": "z:1", "read": True})
-    assert judged(CHECK, silent).cannot_tell == "The snapshot has no latencies of publishing on z:1."
-    well = judged(CHECK, cluster(QUICK, QUICK, QUICK))
-    assert (well.cannot_tell, well.quiet) == (
-        None,
-        "Of 3 brokers that publish enough, none is much slower than the others.",
-    )
-
-
-def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """The policy sets the minimum latency, the ratio to the other brokers and the minimum number of entries."""
-    policy = a_policy(
-        broker_slower_than_peers={
-            "warning_milliseconds": 20,
-            "warning_percent_of_peers": 400,
-            "minimum_writes_per_second": 200,
-        }
-    )
-    assert judged(CHECK, cluster({20: 200.0}, {1: 200.0}, {1: 200.0}), policy).findings
-    assert judged(CHECK, cluster({20: 100.0}, {1: 200.0}, {1: 200.0}), policy).findings == ()
+    rows["metrics"] += more
+    (finding,) = judge_rows(CHECK, rows).findings
+    assert (f"cause: {named}" in finding.evidence, f"Besides: {named}" in finding.evidence) == (first, not first)

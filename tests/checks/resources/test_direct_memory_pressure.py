@@ -8,9 +8,10 @@ import pytest
 
 from pulsar_steward.checks.resources import direct_memory
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import judge_rows, outcome, samples, told
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 CASES: dict[str, tuple[float | None, tuple[float, float] | None, Severity | None, bool]] = {
@@ -25,47 +26,25 @@ CASES: dict[str, tuple[float | None, tuple[float, float] | None, Severity | None
 }
 
 
-def samples(source: str, used: float, limit: float, kind: str) -> list[dict[str, Any]]:
+def memory(source: str, used: float, limit: float, kind: str) -> list[dict[str, Any]]:
     """Used and most direct memory of a process."""
-    values = {direct_memory.USED: used, direct_memory.LIMIT: limit}
-    return [
-        {"source": source, "source_kind": kind, "series": series, "labels_json": "{}", "value": float(value)}
-        for series, value in values.items()
-    ]
+    return samples({direct_memory.USED: used, direct_memory.LIMIT: limit}, source, kind)
 
 
 @pytest.mark.parametrize(("reported", "measured", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judged: JudgeRows,
-    reported: float | None,
-    measured: tuple[float, float] | None,
-    severity: Severity | None,
-    unknown: bool,
+    reported: float | None, measured: tuple[float, float] | None, severity: Severity | None, unknown: bool
 ) -> None:
     """A broker is judged by its metrics, or by its load report when it has no usable metrics."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": reported}]
-    metrics = samples("a:1", *measured, kind="broker") if measured else []
-
-    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {"brokers": brokers, "metrics": metrics})
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    metrics = memory("a:1", *measured, kind="broker") if measured else []
+    judgement = judge_rows(direct_memory.DIRECT_MEMORY_PRESSURE, {"brokers": brokers, "metrics": metrics})
+    assert outcome(judgement) == (severity, unknown)
 
 
-def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
-    """A bookie is judged by its metrics, with bytes in the evidence, and the fullest process comes first."""
+def test_what_it_says(golden: Golden) -> None:
+    """A bookie is judged by its metrics too, and the fullest process comes first."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
-    metrics = samples("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
-
-    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {"brokers": brokers, "metrics": metrics})
-
-    assert [finding.subject for finding in judgement.findings] == ["bookie:1", "a:1"]
-    golden("\n".join(finding.evidence for finding in judgement.findings))
-    assert judgement.cannot_tell is None
-
-
-def test_no_process_is_no_health(judged: JudgeRows, golden: Golden) -> None:
-    """The check cannot tell if the direct memory of no process was read."""
-    judgement = judged(direct_memory.DIRECT_MEMORY_PRESSURE, {})
-
-    golden(judgement.cannot_tell)
+    metrics = memory("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
+    cases: dict[str, Rows] = {"a bookie and a broker": {"brokers": brokers, "metrics": metrics}, "no process": {}}
+    golden(told({rule: judge_rows(direct_memory.DIRECT_MEMORY_PRESSURE, rows) for rule, rows in cases.items()}))

@@ -11,22 +11,20 @@ from pulsar_steward.checks.resources.bookies import DEFAULT
 from pulsar_steward.checks.resources.bookies import ENSEMBLE_TOO_LARGE as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
 CRITICAL, INFO = Severity.CRITICAL, Severity.INFO
 OWN = "acme/orders"
 
 
 def judged(
-    judge_rows: JudgeRows,
-    bookies: int | None,
-    own: object = None,
-    default: tuple[str, ...] = ("2",),
-    policy: Policy | None = None,
+    bookies: int | None, own: object = None, default: tuple[str, ...] = ("2",), policy: Policy | None = None
 ) -> Judgement:
     """Judgement of one namespace, and of brokers with these defaults."""
     about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "bookies": bookies}
@@ -56,39 +54,24 @@ def judged(
     ],
 )
 def test_ensembles_are_held_against_the_bookies(
-    judge_rows: JudgeRows, bookies: int, own: object, default: tuple[str, ...], found: dict[str, Severity]
+    bookies: int, own: object, default: tuple[str, ...], found: dict[str, Severity]
 ) -> None:
     """Each namespace's ensemble is judged by the number of bookies, and the default as a finding of the cluster."""
-    judgement = judged(judge_rows, bookies, own, default)
+    judgement = judged(bookies, own, default)
     assert {each.subject: each.severity for each in judgement.findings} == found
     assert judgement.cannot_tell is None
 
 
-@pytest.mark.parametrize(("bookies", "default"), [(None, ("2",)), (0, ("2",)), (3, ()), (3, ("some",))])
-def test_what_was_not_read_is_said(judge_rows: JudgeRows, bookies: int | None, default: tuple[str, ...]) -> None:
-    """The check cannot tell if the number of bookies or the default ensemble was not read."""
-    judgement = judged(judge_rows, bookies, default=default)
-    assert judgement.findings == ()
-    assert judgement.cannot_tell
-
-
-@pytest.mark.parametrize(("spare", "found"), [(0, {}), (1, {}), (2, {"lab": INFO})])
-def test_how_many_may_be_away_is_the_policys(judge_rows: JudgeRows, spare: int, found: dict[str, Severity]) -> None:
+def test_what_it_says(golden: Golden) -> None:
     """An ensemble is information if fewer bookies are beyond it than the policy wants as spare."""
-    policy = a_policy(ensemble_too_large={"information_spare_bookies": spare})
-    judgement = judged(judge_rows, 3, default=("2",), policy=policy)
-    assert {each.subject: each.severity for each in judgement.findings} == found
-
-
-@pytest.mark.parametrize(
-    ("bookies", "own", "words"),
-    [
-        (3, 4, "spread over 4 bookies by the namespace's own policy, and the cluster has 3: no new ledger can be made"),
-        (3, 3, "spread over 3 bookies by the namespace's own policy, and the cluster has 3: while one is away"),
-    ],
-)
-def test_it_is_told_with_figures(judge_rows: JudgeRows, bookies: int, own: int, words: str) -> None:
-    """The evidence has the ensemble, the number of bookies and what follows from them."""
-    (finding,) = judged(judge_rows, bookies, own).findings
-    assert words in finding.evidence
-    assert finding.figures == {"bookies": bookies, "ensemble": own}
+    spare = [a_policy(ensemble_too_large={"information_spare_bookies": number}) for number in range(3)]
+    cases = {
+        "the number of bookies is not known": judged(None),
+        "no bookie is known": judged(0),
+        "no default was read": judged(3, default=()),
+        "a default that is no number": judged(3, default=("some",)),
+        **{f"{number} spare ones of one": judged(3, policy=policy) for number, policy in enumerate(spare)},
+        "a namespace takes more than there are": judged(3, 4),
+        "a namespace takes all": judged(3, 3),
+    }
+    golden(told(cases))

@@ -10,10 +10,13 @@ from pulsar_steward.checks.resources.direct_memory import CONNECTIONS, LIMIT
 from pulsar_steward.checks.resources.direct_memory import ENTRY_CACHE_SIZE as CHECK
 from pulsar_steward.model.finding import Severity
 from tests.builders import a_policy
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
-    from tests.checks.conftest import JudgeRows, Rows
+    from pulsar_steward.policy.schema import Policy
+    from tests.checks.conftest import Rows
+    from tests.golden import Golden
 
 CRITICAL, WARNING, INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
 MIB, MB = 1024**2, 1_000_000
@@ -68,30 +71,31 @@ def severities(judgement: Judgement) -> list[Severity]:
     ],
 )
 def test_what_may_be_taken_is_held_against_what_there_is(
-    judged: JudgeRows, settings: dict[str, str | None], found: list[Severity]
+    settings: dict[str, str | None], found: list[Severity]
 ) -> None:
     """The sizes of cache, publish buffer and reads are judged together by the direct memory."""
-    judgement = judged(CHECK, broker(settings=settings))
+    judgement = judge_rows(CHECK, broker(settings=settings))
     assert (severities(judgement), judgement.cannot_tell) == (found, None)
 
 
-def test_it_is_told_with_what_it_is_for(judged: JudgeRows) -> None:
-    """The evidence names each setting with the memory that it may take."""
-    (finding,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "600"})).findings
-    assert finding.evidence.startswith(
-        "a:1 may take 1.07 GiB of direct memory, of 1,000 MiB that it has (110 %): 600 MiB for entries"
-        " (managedLedgerCacheSizeMB), 500 MiB for messages that are being published (maxMessagePublishBufferSizeInMB),"
-        " 0 MiB for reads"
-    )
-    assert finding.figures == {
-        "cache_megabytes": 600,
-        "direct_memory_bytes": 1000 * MIB,
-        "promised_bytes": 1100 * MIB,
-        "promised_percent": 110,
-        "publish_megabytes": 500,
-        "read_megabytes": 0,
+def test_what_it_says(golden: Golden) -> None:
+    """2 MiB are 210 ms of 10 MB/s; a promise of 70 % is a warning from 60 % on, and critical where that is 70 %."""
+
+    def own(critical: int) -> Policy:
+        return a_policy(entry_cache_size={"warning_promised_percent": 60, "critical_promised_percent": critical})
+
+    cases: dict[str, tuple[Any, ...]] = {
+        "each setting with what it may take": (broker(settings={"managedLedgerCacheSizeMB": "600"}),),
+        "a small cache, in milliseconds": (broker(settings={"managedLedgerCacheSizeMB": "2"}),),
+        "no cache": (broker(settings={"managedLedgerCacheSizeMB": "0"}),),
+        "no limit of direct memory was read": (broker(direct_mb=None),),
+        "no size of the cache was read": (broker(settings={"managedLedgerCacheSizeMB": None}),),
+        "no broker was read": ({},),
+        "all is well": (broker(),),
+        "below the policy's critical share": (broker(), own(80)),
+        "at the policy's critical share": (broker(), own(70)),
     }
-    assert {type(each) for each in finding.figures.values()} == {int}
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))
 
 
 @pytest.mark.parametrize(
@@ -107,30 +111,9 @@ def test_it_is_told_with_what_it_is_for(judged: JudgeRows) -> None:
         pytest.param("0", {"throughput_out_bytes": 0.9 * MB}, [], id="no cache, and hardly anybody reads"),
     ],
 )
-def test_a_cache_is_held_against_the_throughput(
-    judged: JudgeRows, cache: str, columns: dict[str, Any], found: list[Severity]
-) -> None:
+def test_a_cache_is_held_against_the_throughput(cache: str, columns: dict[str, Any], found: list[Severity]) -> None:
     """The severity depends on how many milliseconds of published data the entry cache can hold."""
-    rows = broker(settings={"managedLedgerCacheSizeMB": cache}, **columns)
-    assert severities(judged(CHECK, rows)) == found
-
-
-def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
-    """The evidence gives a small cache in milliseconds of what is published, and says if the cache is off."""
-    (small,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "2"})).findings
-    assert (
-        "has 2 MiB (managedLedgerCacheSizeMB), which are 210 ms of the 10.0 MB/s that are published" in small.evidence
-    )
-    assert small.figures == {
-        "cache_megabytes": 2,
-        "cached_milliseconds": 209,
-        "throughput_in_bytes": 10 * MB,
-        "throughput_out_bytes": 10 * MB,
-    }
-    (off,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "0"})).findings
-    assert off.evidence == (
-        "The entry cache of a:1 is off (managedLedgerCacheSizeMB=0): all of 10.0 MB/s is read of bookies."
-    )
+    assert severities(judge_rows(CHECK, broker(settings={"managedLedgerCacheSizeMB": cache}, **columns))) == found
 
 
 @pytest.mark.parametrize(
@@ -152,26 +135,8 @@ def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
         ({"connections": 80_000, "settings": {"numIOThreads": "many"}}, None),
     ],
 )
-def test_threads_are_information(judged: JudgeRows, more: dict[str, Any], words: str | None) -> None:
+def test_threads_are_information(more: dict[str, Any], words: str | None) -> None:
     """Few threads for many topics or connections are a finding of severity information."""
-    found = judged(CHECK, broker(**more)).findings
+    found = judge_rows(CHECK, broker(**more)).findings
     assert [each.severity for each in found] == ([INFO] if words else [])
     assert all(words in each.evidence for each in found if words)
-
-
-def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
-    """The check cannot tell without a broker's cache size, without its direct memory, or without any broker."""
-    words = (
-        "managedLedgerCacheSizeMB, or the limit of direct memory (jvm_memory_direct_bytes_max), was not read of a:1."
-    )
-    assert judged(CHECK, broker(direct_mb=None)).cannot_tell == words
-    assert judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": None})).cannot_tell == words
-    assert judged(CHECK, {}).cannot_tell == "No broker was read."
-    assert judged(CHECK, broker()).quiet == "Of 1 broker, none promised more than 70 % of its direct memory."
-
-
-def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
-    """A promise of 70 % of direct memory is a warning from 70 % on, and critical where that threshold is 70 %."""
-    for critical, severity in ((80, WARNING), (70, CRITICAL)):
-        policy = a_policy(entry_cache_size={"warning_promised_percent": 60, "critical_promised_percent": critical})
-        assert severities(judged(CHECK, broker(), policy)) == [severity]

@@ -11,10 +11,10 @@ import pytest
 from pulsar_steward.checks.resources import heap
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
+from tests.checks.conftest import judge_rows, outcome, severity_of, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -66,69 +66,33 @@ CASES: dict[str, tuple[Collectors, float | None, Severity | None, bool]] = {
 
 @pytest.mark.parametrize(("collectors", "age", "severity", "unknown"), CASES.values(), ids=CASES)
 def test_a_broker_is_judged(
-    judge_rows: JudgeRows, collectors: Collectors, age: float | None, severity: Severity | None, *, unknown: bool
+    collectors: Collectors, age: float | None, severity: Severity | None, *, unknown: bool
 ) -> None:
     """A broker is judged by the share of its lifetime spent in collections, and by its full collections."""
-    judgement = judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", collectors, age)))
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", collectors, age)))) == (severity, unknown)
 
 
-def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The check cannot tell if brokers have no garbage collection metrics, although a bookie has them."""
-    samples = process("bookie:1", {"Copy": (1, 100)}, kind="bookie")
-
-    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples, ("a:1", "b:1")))
-
-    golden(judgement.cannot_tell)
-
-
-def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows, golden: Golden) -> None:
-    """A value of NaN leads to no finding, and a start of NaN makes the process's age unknown."""
-    samples = process("a:1", {"Copy": (float("nan"), 10)}) + process("b:1", {"Copy": (1, 10)}, age=float("nan"))
-
-    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples, ("a:1", "b:1")))
-
-    assert judgement.findings == ()
-    golden(judgement.cannot_tell)
-
-
-def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
-    """A critical bookie comes before a broker with a warning, and the evidence has its figures."""
-    samples = process("a:1", {"Copy": (200, 10)}) + process(
-        "bookie:1", {"Copy": (20, 10), "MarkSweepCompact": (880, 60)}, kind="bookie"
-    )
-
-    first, second = judge_rows(heap.GC_PRESSURE, snapshot(samples)).findings
-
-    assert (first.subject, second.subject) == ("bookie:1", "a:1")
-    golden(first.evidence)
-    assert first.figures["share_percent"] == 25
-
-
-def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
-    """At most a hundred findings are listed, the worst first, and the others are counted."""
-    samples = [row for number in range(103) for row in process(f"b{number:03}:1", {"Copy": (1000 + number, 10)})]
-
-    judgement = judge_rows(heap.GC_PRESSURE, snapshot(samples))
-
-    assert (len(judgement.findings), judgement.more) == (100, 3)
-    assert judgement.findings[0].subject == "b102:1"
-
-
-def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The quiet result gives the number of processes by kind, so that it shows that no bookie was read."""
-    judgement = judge_rows(heap.GC_PRESSURE, snapshot(process("a:1", {"Copy": (36, 10)})))
-
-    golden(judgement.quiet)
+def test_what_it_says_of_one_snapshot(golden: Golden) -> None:
+    """A hundred are listed, the worst first; a value of NaN is no sample, and a start of NaN no age."""
+    strange = process("a:1", {"Copy": (float("nan"), 10)}) + process("b:1", {"Copy": (1, 10)}, age=float("nan"))
+    bookie = process("bookie:1", {"Copy": (20, 10), "MarkSweepCompact": (880, 60)}, kind="bookie")
+    many = [row for number in range(103) for row in process(f"b{number:03}:1", {"Copy": (1000 + number, 10)})]
+    cases = {
+        "only a bookie tells": snapshot(process("bookie:1", {"Copy": (1, 100)}, kind="bookie"), ("a:1", "b:1")),
+        "what is no number": snapshot(strange, ("a:1", "b:1")),
+        "the worst comes first": snapshot([*process("a:1", {"Copy": (200, 10)}), *bookie]),
+        "more than a hundred": snapshot(many),
+        "all is well, and no bookie was read": snapshot(process("a:1", {"Copy": (36, 10)})),
+        "a single full collection": snapshot(process("a:1", {"PS MarkSweep": (2, 1)})),
+    }
+    golden(told({rule: judge_rows(heap.GC_PRESSURE, rows) for rule, rows in cases.items()}))
 
 
 DAYS = 10 * 86_400
 """Time that a process has run."""
 
 
-def over_time(judge_rows: JudgeRows, *histories: Collectors, started: float = DAYS, apart: int = 15) -> Judgement:
+def over_time(*histories: Collectors, started: float = DAYS, apart: int = 15) -> Judgement:
     """Judgement of a broker; its counters, the newest first, at snapshots so many minutes apart."""
     snapshots = []
     for number, collectors in enumerate(histories):
@@ -170,13 +134,10 @@ HISTORIES: dict[str, tuple[tuple[Collectors, ...], Severity | None]] = {
 
 
 @pytest.mark.parametrize(("histories", "severity"), HISTORIES.values(), ids=HISTORIES)
-def test_what_collections_took_lately_counts(
-    judge_rows: JudgeRows, histories: tuple[Collectors, ...], severity: Severity | None
-) -> None:
+def test_what_collections_took_lately_counts(histories: tuple[Collectors, ...], severity: Severity | None) -> None:
     """Collections since the snapshot before and full ones within the window are judged, and older ones are not."""
-    judgement = over_time(judge_rows, *histories)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    judgement = over_time(*histories)
+    assert severity_of(judgement) is severity
     assert judgement.cannot_tell is None
 
 
@@ -192,50 +153,27 @@ LATELY: dict[str, tuple[tuple[Collectors, ...], bool]] = {
 
 
 @pytest.mark.parametrize(("histories", "lately"), LATELY.values(), ids=LATELY)
-def test_it_tells_whether_it_collected_lately(
-    judge_rows: JudgeRows, histories: tuple[Collectors, ...], lately: bool
-) -> None:
+def test_it_tells_whether_it_collected_lately(histories: tuple[Collectors, ...], lately: bool) -> None:
     """A figure tells whether the broker stood still, or a collection was full, since the snapshot before."""
-    (finding,) = over_time(judge_rows, *histories).findings
-
+    (finding,) = over_time(*histories).findings
     assert finding.figures[heap.LATELY] == int(lately)
 
 
 @pytest.mark.parametrize("apart", [4, 400], ids=["too near", "too long ago"])
-def test_other_snapshots_are_not_compared_with(judge_rows: JudgeRows, apart: int) -> None:
+def test_other_snapshots_are_not_compared_with(apart: int) -> None:
     """An earlier snapshot that is too near or too old is not compared with; the time since the start is judged."""
-    assert over_time(judge_rows, young(1060), young(1000), apart=apart).findings == ()
+    assert over_time(young(1060), young(1000), apart=apart).findings == ()
 
 
-def test_a_restart_begins_anew(judge_rows: JudgeRows, golden: Golden) -> None:
-    """Counters from before a restart are not compared with, even if they are lower."""
+def test_what_it_says_of_several_snapshots(golden: Golden) -> None:
+    """Counters from before a restart are not compared with; the longest full collection is at least 14 s."""
     now, before = snapshot(process("a:1", young(60), 1000)), snapshot(process("a:1", young(1), 1000.5))
     before["snapshot"][0]["taken_at"] = NOW - timedelta(minutes=15)
-
-    (finding,) = judge_rows(heap.GC_PRESSURE, now, earlier=[before]).findings
-
-    golden(finding.evidence)
-
-
-def test_the_longest_full_collection_is_told(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The evidence gives a lower bound of the longest full collection, from the mean between two snapshots."""
-    (finding,) = over_time(judge_rows, full(1030, 44), full(1028, 42), full(1000, 40)).findings
-
-    golden(finding.evidence)
-    assert finding.figures["full_pause_milliseconds"] == 14_000
-
-
-def test_a_single_full_collection_is_one(judge_rows: JudgeRows) -> None:
-    """The evidence counts a single full collection in the singular."""
-    samples = process("a:1", {"PS MarkSweep": (2, 1)})
-
-    (finding,) = judge_rows(heap.GC_PRESSURE, snapshot(samples)).findings
-
-    assert "; 1 full collection (1.0 an hour) of 2,000 ms on average." in finding.evidence
-
-
-def test_the_quiet_word_says_since_when(judge_rows: JudgeRows, golden: Golden) -> None:
-    """The healthy result says that it is about the time since the snapshot before."""
-    quiet = over_time(judge_rows, young(1009), young(1000)).quiet
-
-    golden(quiet)
+    cases = {
+        "a restart begins anew, though the counters were lower before": judge_rows(
+            heap.GC_PRESSURE, now, earlier=[before]
+        ),
+        "the longest full collection": over_time(full(1030, 44), full(1028, 42), full(1000, 40)),
+        "all is well since the snapshot before": over_time(young(1009), young(1000)),
+    }
+    golden(told(cases))

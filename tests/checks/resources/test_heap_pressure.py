@@ -10,11 +10,12 @@ from pulsar_steward.checks.resources.heap import HEAP_PRESSURE as CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
+from tests.checks.conftest import judge_rows, minutes_ago, outcome, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 MIB = 1 << 20
@@ -97,14 +98,9 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_what_collections_leave_is_judged(
-    judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool
-) -> None:
+def test_what_collections_leave_is_judged(snapshot: Rows, severity: Severity | None, unknown: bool) -> None:
     """A single snapshot is judged by what the last old-generation collection left; low present use is no finding."""
-    judgement = judged(CHECK, snapshot)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(CHECK, snapshot)) == (severity, unknown)
 
 
 HISTORIES: dict[str, tuple[str, Sequence[float], float, Severity | None, bool]] = {
@@ -119,60 +115,29 @@ HISTORIES: dict[str, tuple[str, Sequence[float], float, Severity | None, bool]] 
 
 @pytest.mark.parametrize(("pool", "uses", "apart", "severity", "unknown"), HISTORIES.values(), ids=HISTORIES)
 def test_the_lowest_use_counts_where_it_is_collected_bit_by_bit(
-    judged: JudgeRows,
-    minutes_ago: Callable[[float, Rows], Rows],
-    pool: str,
-    uses: Sequence[float],
-    apart: float,
-    severity: Severity | None,
-    unknown: bool,
+    pool: str, uses: Sequence[float], apart: float, severity: Severity | None, unknown: bool
 ) -> None:
     """The lowest use in several snapshots is judged for a collector that collects the heap bit by bit."""
     now, *before = [rows(heap(use, pool=pool)) for use in uses]
     earlier = [minutes_ago(apart * (number + 1), each) for number, each in enumerate(before)]
-
-    judgement = judged(CHECK, now, earlier=earlier)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(CHECK, now, earlier=earlier)) == (severity, unknown)
 
 
-def test_a_restart_begins_anew(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
-    """Earlier snapshots of the process before a restart do not count."""
+def test_what_it_says(golden: Golden) -> None:
+    """The fullest comes first, with the lowest use of four snapshots; those from before a restart do not count."""
     before = [minutes_ago(15 * number, rows(heap(990, pool=G1, started=START - 5))) for number in (1, 2, 3)]
-
-    assert judged(CHECK, rows(heap(990, pool=G1)), earlier=before).findings == ()
-
-
-def test_the_evidence_can_be_checked_by_hand(
-    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
-) -> None:
-    """The evidence states what a collection left or the lowest use, and the present use; the fullest comes first."""
-    now = rows(heap(990, 760), heap(960, pool=G1, source="b:1", kind="bookie"))
-    earlier = [
-        minutes_ago(15 * number, rows(heap(900 + number, pool=G1, source="b:1", kind="bookie"))) for number in (1, 2, 3)
-    ]
-
-    findings = judged(CHECK, now, earlier=earlier).findings
-
-    assert [finding.subject for finding in findings] == ["a:1", "b:1"]
-    golden("\n".join(finding.evidence for finding in findings))
-    assert findings[1].figures == {
-        "limit_bytes": 1000 * MIB,
-        "lowest_percent": 90,
-        "percent": 90,
-        "snapshots": 4,
-        "used_bytes": 960 * MIB,
+    of_bookie = [rows(heap(900 + number, pool=G1, source="b:1", kind="bookie")) for number in (1, 2, 3)]
+    earlier = [minutes_ago(15 * number, each) for number, each in enumerate(of_bookie, 1)]
+    cases: dict[str, tuple[Any, ...]] = {
+        "restarted since": (rows(heap(990, pool=G1)), None, before),
+        "the fullest comes first": (
+            rows(heap(990, 760), heap(960, pool=G1, source="b:1", kind="bookie")),
+            None,
+            earlier,
+        ),
+        "all is well": (rows(heap(400, 300)),),
+        "a bookie's is well too": (rows(heap(990, 300), heap(500, pool=G1, source="b:1", kind="bookie")),),
+        "seen too seldom": (rows(heap(990, pool=G1)),),
+        "nothing was read": (rows(),),
     }
-
-
-def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """The result covers healthy heaps, a heap that was seen too seldom and a snapshot without figures."""
-    snapshots = (
-        rows(heap(400, 300)),
-        rows(heap(990, 300), heap(500, pool=G1, source="b:1", kind="bookie")),
-        rows(heap(990, pool=G1)),
-        rows(),
-    )
-
-    golden("\n".join(f"{each.quiet} | {each.cannot_tell}" for each in (judged(CHECK, rows) for rows in snapshots)))
+    golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))

@@ -12,12 +12,12 @@ from pulsar_steward.checks.resources import io_threads_stuck as check
 from pulsar_steward.checks.resources import io_threads_stuck as series
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
+from tests.checks.conftest import judge_rows, outcome, severity_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulsar_steward.checks.check import Judgement
-    from tests.checks.conftest import JudgeRows
     from tests.golden import Golden
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -73,45 +73,19 @@ CASES: dict[str, tuple[dict[str, list[dict[str, Any]]], Severity | None, bool]] 
 
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_a_broker_is_judged(
-    judged: JudgeRows, rows: dict[str, list[dict[str, Any]]], severity: Severity | None, unknown: bool
-) -> None:
+def test_a_broker_is_judged(rows: dict[str, list[dict[str, Any]]], severity: Severity | None, unknown: bool) -> None:
     """One sign of stuck threads is information, two are a warning, and a deadlock is critical."""
-    judgement = judged(check.CHECK, rows)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(check.CHECK, rows)) == (severity, unknown)
 
 
-def test_the_evidence_says_that_it_is_indirect(judged: JudgeRows, golden: Golden) -> None:
-    """The evidence names exactly the signs that were seen, with their numbers, and calls them indirect."""
-    (finding,) = judged(check.CHECK, snapshot(BLOCKED | FILES, producers=200, recent=150)).findings
-
-    golden(finding.evidence)
-    assert finding.figures == {
-        "blocked_threads": 10,
-        "deadlocked_threads": 0,
-        "open_files": 16_000,
-        "reconnected_percent": 75,
-        "signs": 3,
-    }
-
-
-def test_a_deadlock_is_not_called_indirect(judged: JudgeRows, golden: Golden) -> None:
-    """A deadlock is not called an indirect sign, as the Java process itself found it."""
-    (finding,) = judged(check.CHECK, snapshot({series.DEADLOCKED: 2})).findings
-
-    golden(finding.evidence)
-
-
-def over_time(judged: JudgeRows, *values: Mapping[str, float], minutes: int = 15, **settings: str) -> Judgement:
+def over_time(*values: Mapping[str, float], minutes: int = 15, **settings: str) -> Judgement:
     """Judgement of a broker with these values, the newest first, in snapshots so many minutes apart."""
     snapshots = [snapshot(each) for each in values]
     for number, rows in enumerate(snapshots):
         rows["snapshot"][0]["taken_at"] = NOW - number * timedelta(minutes=minutes)
     now, *earlier = snapshots
     now["configuration"] = [{"broker": "a:1", "key": key, "value": value} for key, value in settings.items()]
-    return judged(check.CHECK, now, earlier=earlier)
+    return judge_rows(check.CHECK, now, earlier=earlier)
 
 
 ONE, TEN = {series.STATES: 1}, {series.LOOKUPS: 7, series.LOADS: 3}
@@ -128,23 +102,18 @@ STEADY: dict[str, tuple[tuple[Mapping[str, float], ...], Severity | None]] = {
 
 
 @pytest.mark.parametrize(("values", "severity"), STEADY.values(), ids=STEADY)
-def test_what_never_goes_away_is_a_sign(
-    judged: JudgeRows, values: tuple[Mapping[str, float], ...], severity: Severity | None
-) -> None:
+def test_what_never_goes_away_is_a_sign(values: tuple[Mapping[str, float], ...], severity: Severity | None) -> None:
     """Few blocked threads or waiting requests are a sign if every snapshot of several shows them."""
-    judgement = over_time(judged, *values)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(over_time(*values)) is severity
 
 
-def test_a_burst_of_snapshots_shows_no_more_than_one(judged: JudgeRows) -> None:
-    """Four snapshots within nine minutes are not enough for a sign that never goes away."""
-    assert over_time(judged, ONE, ONE, ONE, ONE, minutes=3).findings == ()
-
-
-def test_the_share_of_a_single_thread_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """The evidence states one IO thread's share of the connections when the number of IO threads was read."""
-    (finding,) = over_time(judged, ONE, ONE, ONE, ONE, numIOThreads="16").findings
-
-    golden(finding.evidence)
-    assert finding.figures["always_blocked_threads"] == 1
+def test_what_it_says(golden: Golden) -> None:
+    """Signs are called indirect, and a deadlock is not, as the Java process itself found it."""
+    three_signs = snapshot(BLOCKED | FILES, producers=200, recent=150)
+    cases = {
+        "three signs": judge_rows(check.CHECK, three_signs),
+        "a deadlock": judge_rows(check.CHECK, snapshot({series.DEADLOCKED: 2})),
+        "four snapshots of nine minutes show no more than one": over_time(ONE, ONE, ONE, ONE, minutes=3),
+        "the share of a thread, where their number was read": over_time(ONE, ONE, ONE, ONE, numIOThreads="16"),
+    }
+    golden(told(cases))

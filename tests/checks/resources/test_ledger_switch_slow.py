@@ -10,11 +10,9 @@ import pytest
 from pulsar_steward.checks.resources import slowness
 from pulsar_steward.checks.resources.slowness import SWITCHES
 from pulsar_steward.model.finding import Severity
+from tests.checks.conftest import as_text, judge_rows, minutes_ago, outcome, severity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.conftest import JudgeRows, Rows
     from tests.golden import Golden
 
 BROKERS = [{"broker": "a:1", "read": True}]
@@ -50,29 +48,17 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_a_broker_is_judged(
-    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
-) -> None:
+def test_a_broker_is_judged(rows: list[dict[str, Any]], severity: Severity | None, unknown: bool) -> None:
     """A broker is judged by the number and share of its slow ledger switches, and is unknown without switches."""
-    judgement = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": rows})
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(slowness.CHECK, {"brokers": BROKERS, "metrics": rows})) == (severity, unknown)
 
 
-def test_the_evidence_names_the_namespace(judged: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_names_the_namespace(golden: Golden) -> None:
     """The switches of all namespaces of a broker are added, and the one with most slow switches is named."""
     rows = switches(30, 2, 0, "acme/few/persistent") + switches(0, 8, 10)
-
-    (finding,) = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
-
+    (finding,) = judge_rows(slowness.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
     golden(finding.evidence)
-    assert finding.figures == {
-        "lost_percent": 48,
-        "over_200_milliseconds_per_minute": 20,
-        "over_second_per_minute": 10,
-        "switches_per_minute": 50,
-    }
+    golden(as_text(finding.figures))
 
 
 LOST: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
@@ -85,15 +71,8 @@ LOST: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | Non
 
 @pytest.mark.parametrize(("now", "before", "severity"), LOST.values(), ids=LOST)
 def test_few_among_many_are_judged_by_the_time_that_they_take(
-    judged: JudgeRows,
-    minutes_ago: Callable[[float, Rows], Rows],
-    now: list[dict[str, Any]],
-    before: list[dict[str, Any]],
-    severity: Severity | None,
+    now: list[dict[str, Any]], before: list[dict[str, Any]], severity: Severity | None
 ) -> None:
     """Few slow switches among many are a warning if they take half of the time in two snapshots."""
     earlier = [minutes_ago(15, {"brokers": BROKERS, "metrics": before})]
-
-    judgement = judged(slowness.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(judge_rows(slowness.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)) is severity

@@ -12,11 +12,10 @@ from pulsar_steward.checks.resources import metadata_latency as series
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW
+from tests.checks.conftest import as_text, judge_rows, minutes_ago, outcome, severity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 BROKERS = [{"broker": "a:1", "read": True}]
@@ -74,33 +73,18 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
 
 
 @pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_a_broker_is_judged(
-    judged: JudgeRows, rows: list[dict[str, Any]], severity: Severity | None, unknown: bool
-) -> None:
+def test_a_broker_is_judged(rows: list[dict[str, Any]], severity: Severity | None, unknown: bool) -> None:
     """A broker is judged by each operation's mean time, by operations over a second and by failed reads."""
-    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows})) == (severity, unknown)
 
 
-def test_the_evidence_tells_the_store_from_the_broker(judged: JudgeRows, golden: Golden) -> None:
+def test_the_evidence_tells_the_store_from_the_broker(golden: Golden) -> None:
     """The evidence names the slowest kind of operation and the time that operations waited in the broker."""
     waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
     rows = timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits
-
-    (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
-
+    (finding,) = judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
     golden(finding.evidence)
-    assert finding.figures == {
-        "failed_operations": 0,
-        "lost_seconds": 30,
-        "mean_milliseconds": 140,
-        "operations": 2000,
-        "over_5_seconds_operations": 0,
-        "slow_operations": 30,
-        "waiting_milliseconds": 90,
-    }
+    golden(as_text(finding.figures))
 
 
 START = NOW.timestamp() - 30 * 86_400
@@ -147,38 +131,26 @@ HISTORIES: dict[str, tuple[tuple[Rows, ...], Severity | None]] = {
 
 
 @pytest.mark.parametrize(("snapshots", "severity"), HISTORIES.values(), ids=HISTORIES)
-def test_what_happened_since_the_snapshot_before_counts(
-    judged: JudgeRows,
-    minutes_ago: Callable[[float, Rows], Rows],
-    snapshots: tuple[Rows, ...],
-    severity: Severity | None,
-) -> None:
+def test_what_happened_since_the_snapshot_before_counts(snapshots: tuple[Rows, ...], severity: Severity | None) -> None:
     """Operations are judged since the previous snapshot, so that old counts neither hide a stall nor repeat one."""
     now, *before = snapshots
     earlier = [minutes_ago(15 * (number + 1), rows) for number, rows in enumerate(before)]
-
-    judgement = judged(check.CHECK, now, earlier=earlier)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    judgement = judge_rows(check.CHECK, now, earlier=earlier)
+    assert severity_of(judgement) is severity
     assert judgement.cannot_tell is None
 
 
-def test_the_time_lost_is_told(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden) -> None:
+def test_the_time_lost_is_told(golden: Golden) -> None:
     """The evidence states how many operations were slow, for how long at least, and over which time."""
     now = counted(MONTH + 100_000, slow=40, stalled=30, lost=800)
-
-    (finding,) = judged(check.CHECK, now, earlier=[minutes_ago(15, counted(MONTH))]).findings
-
+    (finding,) = judge_rows(check.CHECK, now, earlier=[minutes_ago(15, counted(MONTH))]).findings
     golden(finding.evidence)
     assert finding.figures["lost_seconds"] == 10 + 30 * 5
     assert finding.figures["seconds"] == 900
 
 
 @pytest.mark.parametrize("minutes", [1, 130], ids=["too near", "too long ago"])
-def test_other_snapshots_are_not_compared_with(
-    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], minutes: int
-) -> None:
+def test_other_snapshots_are_not_compared_with(minutes: int) -> None:
     """An earlier snapshot that is too near or too old is not compared with; counters since the start are judged."""
     old = counted(MONTH, **OLD)
-
-    assert judged(check.CHECK, old, earlier=[minutes_ago(minutes, old)]).findings != ()
+    assert judge_rows(check.CHECK, old, earlier=[minutes_ago(minutes, old)]).findings != ()

@@ -10,11 +10,10 @@ from pulsar_steward.checks.resources import zookeeper_slow as check
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW, a_policy
+from tests.checks.conftest import judge_rows, minutes_ago, outcome, samples, severity_of, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.checks.conftest import JudgeRows, Rows
+    from tests.checks.conftest import Rows
     from tests.golden import Golden
 
 START = NOW.timestamp() - 30 * 86_400
@@ -43,11 +42,7 @@ def server(
         check.NODES: 20_000,
         STARTED: started,
     }
-    return [
-        {"source": source, "source_kind": kind, "series": series, "labels_json": "{}", "value": float(value)}
-        for series, value in values.items()
-        if value is not None
-    ]
+    return samples(values, source, kind)
 
 
 def rows(*servers: list[dict[str, Any]]) -> Rows:
@@ -76,12 +71,9 @@ CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "severity", "unknown"), CASES.values(), ids=CASES)
-def test_a_server_is_judged(judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool) -> None:
+def test_a_server_is_judged(snapshot: Rows, severity: Severity | None, unknown: bool) -> None:
     """Without an earlier snapshot a server is judged by its means since its start and by the requests that wait."""
-    judgement = judged(check.CHECK, snapshot)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
-    assert (judgement.cannot_tell is not None) is unknown
+    assert outcome(judge_rows(check.CHECK, snapshot)) == (severity, unknown)
 
 
 def since(count: int, mean: float) -> tuple[float, float]:
@@ -122,62 +114,30 @@ HISTORIES: dict[str, tuple[Rows, tuple[Rows, ...], Severity | None]] = {
 
 @pytest.mark.parametrize(("now", "before", "severity"), HISTORIES.values(), ids=HISTORIES)
 def test_what_happened_since_the_snapshot_before_counts(
-    judged: JudgeRows,
-    minutes_ago: Callable[[float, Rows], Rows],
-    now: Rows,
-    before: tuple[Rows, ...],
-    severity: Severity | None,
+    now: Rows, before: tuple[Rows, ...], severity: Severity | None
 ) -> None:
     """Means are taken since the previous snapshot, and waiting requests become a warning if both show them."""
     earlier = [minutes_ago(15 * (number + 1), each) for number, each in enumerate(before)]
-
-    judgement = judged(check.CHECK, now, earlier=earlier)
-
-    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert severity_of(judge_rows(check.CHECK, now, earlier=earlier)) is severity
 
 
-def test_the_evidence_can_be_checked_by_hand(
-    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
-) -> None:
-    """The evidence has each slow server's means and counts by kind of request, and what waits, the worst first."""
+def test_what_it_says(golden: Golden) -> None:
+    """Each slow server's means and counts by kind of request since the snapshot before, the worst first."""
     now = rows(
         server(reads=(900, 2), updates=since(1, 4)),
         server("z2:8000", reads=(2000, 3), updates=since(500, 310), fsyncs=since(400, 250), waiting=1),
         server("z3:8000", updates=(500, 1200)),
     )
     earlier = [minutes_ago(15, rows(server("z2:8000", updates=(1_000_000, 1), fsyncs=(1_000_000, 1), waiting=2)))]
-
-    findings = judged(check.CHECK, now, earlier=earlier).findings
-
-    assert [finding.subject for finding in findings] == ["z3:8000", "z2:8000"]
-    golden("\n".join(finding.evidence for finding in findings))
-    assert findings[1].figures == {
-        "fsync_milliseconds": 250,
-        "fsyncs": 400,
-        "nodes": 20_000,
-        "outstanding_requests": 1,
-        "outstanding_requests_before": 2,
-        "read_milliseconds": 3,
-        "reads": 2000,
-        "seconds": 900,
-        "update_milliseconds": 310,
-        "updates": 500,
-    }
-
-
-def test_a_server_that_the_policy_names_has_to_be_read(judged: JudgeRows) -> None:
-    """The check cannot tell if a named server is not in the snapshot, unless another one has a finding."""
     urls = ("zookeeper=http://z1:8000/metrics", "zookeeper=http://z2:8000/metrics", "bookie=http://k1:8000/metrics")
-    policy = a_policy(collect={"metrics_urls": urls})
-    lacking = "The snapshot lacks metrics of z2:8000, named in collect.metrics_urls."
-
-    assert judged(check.CHECK, rows(QUICK), policy).cannot_tell == lacking
-    assert judged(check.CHECK, rows(QUICK, server("z2:8000", reads=(900, 1))), policy).cannot_tell is None
-    assert judged(check.CHECK, rows(server(reads=(20, 100))), policy).cannot_tell is None
-
-
-def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
-    """The result covers quick servers, a server with too few requests and a snapshot without metrics."""
-    said = [judged(check.CHECK, each) for each in (rows(QUICK, server("z2:8000")), rows(server()), rows())]
-
-    golden("\n".join(f"{each.quiet} | {each.cannot_tell}" for each in said))
+    named = a_policy(collect={"metrics_urls": urls})
+    cases: dict[str, tuple[Any, ...]] = {
+        "two slow ones": (now, None, earlier),
+        "one that the policy names was not read": (rows(QUICK), named),
+        "all that it names were": (rows(QUICK, server("z2:8000", reads=(900, 1))), named),
+        "the one that was read is slow": (rows(server(reads=(20, 100))), named),
+        "a quick one, and one that has done nothing": (rows(QUICK, server("z2:8000")),),
+        "one that has done nothing": (rows(server()),),
+        "nothing was read": (rows(),),
+    }
+    golden(told({rule: judge_rows(check.CHECK, *case) for rule, case in cases.items()}))

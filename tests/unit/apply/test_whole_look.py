@@ -1,21 +1,35 @@
-"""Facts of the whole cluster are asked for anew in time, and no more often than needed."""
+"""Looks at a whole cluster before calls, for how long what was seen is kept, and the lease of a run."""
 
 from __future__ import annotations
 
+import threading
+import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pulsar_steward.apply.kept import AGES
+from pulsar_steward.apply.kept import AGES, KeptFacts
+from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.whole_look import WholeLook
-from pulsar_steward.errors import Unreachable
-from tests.builders import IDENTITY, a_policy, broker
+from pulsar_steward.errors import AdminError, LeaseLost, Unreachable
+from pulsar_steward.facts.protocol import Bookies
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.policy.schema import ApplyPolicy
+from pulsar_steward.pulsar.metrics import Sample
+from tests.builders import IDENTITY, NAMED, a_policy, broker
+from tests.cases import cases
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
 
     from pulsar_steward.apply.live_reader import LiveReader
-    from pulsar_steward.errors import AdminError
+    from pulsar_steward.ledger.rows import Lease
     from pulsar_steward.model.cluster import ClusterIdentity
 
 ALL = [broker(number) for number in range(4)]
@@ -50,6 +64,18 @@ class Cluster:
     def called(self) -> None:
         """Nothing is kept that a call makes stale."""
 
+    def bookies(self) -> frozenset[str]:
+        """Returns five bookies on four hosts."""
+        return frozenset({"a:3181", "b:3181", "c:3181", "d:3181", "d:3182"})
+
+    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
+        """Returns the group of one namespace, with a bookie that was removed from the cluster."""
+        return (("gold",), frozenset({"a:3181", "b:3181", "d:3181", "gone:3181"})) if namespace == "t/gold" else None
+
+    def bookie_samples(self, url: str, series: str) -> list[Sample]:
+        """Returns what a bookie says of itself: the one on host b takes no writes."""
+        return [Sample(series=series, labels={}, value=0.0 if url.startswith("http://b:") else 1.0)]
+
     def asked_since(self) -> list[str]:
         """Requests since this was called last, in order of name."""
         asked, self.asked = sorted(self.asked), []
@@ -71,6 +97,20 @@ def whole(cluster: Cluster) -> WholeLook:
     return whole
 
 
+@pytest.mark.parametrize(
+    ("namespace", "found"),
+    [
+        ("t/any", Bookies(listed=5, writable=3, read_only=1)),
+        ("t/gold", Bookies(groups=("gold",), listed=3, writable=1, read_only=1)),
+    ],
+)
+def test_bookies_are_those_that_a_namespace_may_use(cluster: Cluster, namespace: str, found: Bookies) -> None:
+    """Of a group, its listed bookies count, and metrics of hosts all of whose bookies are in it."""
+    urls = [f"bookie=http://{host}:8000/metrics" for host in "abcd"]
+    whole = WholeLook(cast("LiveReader", cluster), a_policy(collect={"metrics_urls": urls}), lambda: cluster.now)
+    assert whole.bookies(namespace) == found
+
+
 def look(whole: WholeLook) -> tuple[tuple[str, ...], bool]:
     """Questions of the guards of a move to broker 1."""
     whole.begin()
@@ -85,7 +125,7 @@ def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Clu
     assert cluster.asked_since() == []
 
 
-@pytest.mark.parametrize("called", [True, False], ids=["a call", "a while"])
+@cases("called", ("a call", True), ("a while", False))
 def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, cluster: Cluster, *, called: bool) -> None:
     if called:
         whole.called()
@@ -134,3 +174,167 @@ def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cl
 def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
     assert not whole.is_active(broker(9))
     assert cluster.asked_since() == []
+
+
+class Clock:
+    """A clock that stands still until a test moves it, and counts what is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.reads = 0
+        self.kept = KeptFacts(lambda: self.now)
+
+    def read(self, age: str, fact: str = "fact") -> int:
+        """Returns which read a fact is from."""
+        return self.kept.keep(age, fact, self._read)
+
+    def _read(self) -> int:
+        self.reads += 1
+        self.now += 1  # a read takes a second
+        return self.reads
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_a_fact_is_read_again_once_it_is_too_old(age: str) -> None:
+    clock = Clock()
+    assert clock.read(age) == 1
+    clock.now = AGES[age].seconds
+    assert clock.read(age) == 1
+    clock.now += 0.1
+    assert clock.read(age) == 2
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_a_call_makes_all_stale_but_what_outlives_it(age: str) -> None:
+    clock = Clock()
+    clock.read(age)
+    clock.kept.called()
+    assert clock.read(age) == (1 if AGES[age].outlives_calls else 2)
+
+
+def test_facts_of_one_age_are_dropped_together_when_a_step_begins() -> None:
+    """One that is too old for another step takes the younger ones along."""
+    clock = Clock()
+    clock.read("listed", "old")
+    clock.now = AGES["listed"].next_step
+    clock.read("listed", "young")
+    clock.kept.begin()
+    assert clock.read("listed", "young") == 3
+
+
+def test_a_single_fact_can_be_dropped() -> None:
+    """Other facts of the same age stay."""
+    clock = Clock()
+    clock.read("clients", "a")
+    clock.read("clients", "b")
+    clock.kept.drop("clients", "a", "not read")
+    assert (clock.read("clients", "b"), clock.read("clients", "a")) == (2, 3)
+
+
+SHORT = ApplyPolicy.model_construct(lease_seconds=3, lease_wait_seconds=10)
+IMPATIENT = ApplyPolicy.model_construct(lease_seconds=1, lease_wait_seconds=0)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """An empty ledger."""
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
+    yield engine
+    engine.dispose()
+
+
+def now() -> datetime:
+    """The present, UTC."""
+    return datetime.now(UTC)
+
+
+def recorded(engine: Engine) -> Lease:
+    """The lease on the cluster as the ledger has it."""
+    lease = LedgerReader(engine).lease(NAMED)
+    assert lease is not None
+    return lease
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Returns once it holds, or fails after a good while."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass within 10 s"
+        time.sleep(0.02)
+
+
+def test_a_held_lease_is_prolonged(engine: Engine) -> None:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
+        first = lease.current
+        wait_until(lambda: recorded(engine).expires_at > first.expires_at + timedelta(seconds=0.5))
+        assert lease.current.fence == first.fence == recorded(engine).fence
+
+
+def test_a_lease_ends_with_its_block(engine: Engine) -> None:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now):
+        pass
+    assert recorded(engine).expires_at <= now()
+    with held_lease(LedgerWriter(engine), NAMED, "another run", IMPATIENT, now) as lease:
+        assert lease.current.holder.startswith("another run#")
+
+
+@cases("second", ("another", "another run"), ("the same run again", "a run"))
+def test_a_second_writer_gives_up(engine: Engine, second: str) -> None:
+    with (
+        held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now),
+        pytest.raises(LeaseLost, match=r"a run#\w+ is changing cluster east .* waited 0 s"),
+        held_lease(LedgerWriter(engine), NAMED, second, IMPATIENT, now),
+    ):
+        pytest.fail("two writers at once")
+
+
+def test_a_second_writer_waits_and_goes_on(engine: Engine) -> None:
+    entered = threading.Event()
+    fences: list[int] = []
+
+    def second() -> None:
+        with held_lease(LedgerWriter(engine), NAMED, "another run", SHORT, now) as lease:
+            fences.append(lease.current.fence)
+            entered.set()
+
+    waiting = threading.Thread(target=second)
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
+        first = lease.current.fence
+        waiting.start()
+        assert not entered.wait(0.3)
+    waiting.join(10)
+    assert fences == [first + 1]
+
+
+def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
+    LedgerWriter(engine).take_lease(NAMED, "a crashed run", 1, now())
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
+        assert lease.current.holder.startswith("a run#")
+
+
+def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
+    """A writer that did not prolong its lease in time has lost it, also if no other writer took it."""
+    later = timedelta()
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, lambda: now() + later) as lease:
+        later = timedelta(minutes=1)
+        wait_until(lambda: _lost(lambda: lease.current))
+        with pytest.raises(LeaseLost, match="ran out before it was prolonged"):
+            _ = lease.current
+
+
+def test_a_lease_that_another_took_is_lost(engine: Engine) -> None:
+    with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, now) as lease:
+        LedgerWriter(engine).take_lease(NAMED, "another run", 60, now() + timedelta(minutes=1))
+        wait_until(lambda: _lost(lambda: lease.current))
+        with pytest.raises(LeaseLost, match="another run is changing cluster east"):
+            _ = lease.current
+    assert recorded(engine).holder == "another run"
+    assert recorded(engine).expires_at > now()
+
+
+def _lost(current: Callable[[], Lease]) -> bool:
+    try:
+        current()
+    except LeaseLost:
+        return True
+    return False

@@ -7,8 +7,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING
 
-import pytest
-
+from tests.cases import row_by_row
 from tests.recipes import blocks_in, change, copied, recipe, run_pytest
 
 if TYPE_CHECKING:
@@ -24,14 +23,12 @@ def test_the_recipe_works(tmp_path: Path) -> None:
     assert "3 passed" in made.stdout, made.stdout + made.stderr
 
 
-@pytest.mark.parametrize(
-    ("without", "error"),
-    [
-        ("member", "Invalid value 'load_bundle'"),
-        ("case", "Expected code to be unreachable"),
-        ("inverse", "abstract method '?inverse"),
-        ("record", "abstract method '?record"),
-    ],
+@row_by_row(
+    "without, error",
+    ("member", "Invalid value 'load_bundle'"),
+    ("case", "Expected code to be unreachable"),
+    ("inverse", "abstract method '?inverse"),
+    ("record", "abstract method '?record"),
 )
 def test_no_piece_can_be_left_out(tmp_path: Path, without: str, error: str) -> None:
     made = carried_out(tmp_path, without=without)

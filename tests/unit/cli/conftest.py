@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from pulsar_steward.cli.main import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from lab.simulator import Simulator
@@ -35,10 +35,12 @@ class Ended(NamedTuple):
     err: str
 
 
+Steward = Callable[..., Ended]
+"""Runs a command."""
+
+
 @pytest.fixture
-def steward(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., Ended]:
+def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Steward:
     """Runs a command without a terminal, on 80 columns, with nothing of Steward or Airflow in the environment."""
     for name in NOT_SET:
         monkeypatch.delenv(name, raising=False)

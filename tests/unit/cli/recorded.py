@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.ledger.rows import Answer, Decision
@@ -12,8 +12,6 @@ from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, a_batch, a_move, a_plan, a_step, an_intended_call
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import Engine
 
 RUN = "pulsar_remediate/manual__1/0"

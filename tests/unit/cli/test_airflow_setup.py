@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.cli.airflow_setup import VARIABLE
-from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
+from pulsar_steward.cli.airflow_setup import FOLDER, IGNORED, NOTE, VARIABLE, Done, install_files, shipped_files
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.home import spark_app
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from pulsar_steward.runtime.installed_files import project_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 OBSERVE = "dags/observe.py"
 
@@ -93,7 +90,7 @@ def test_an_upgrade_brings_what_changed_and_removes_what_is_gone(
 ) -> None:
     """An upgrade updates or removes the unchanged files of an earlier version, and the note has the new version."""
     earlier = {**shipped_files(), OBSERVE: b"# earlier", "dags/old.py": b"# old", "dags/loved.py": b"# loved"}
-    monkeypatch.setattr("pulsar_steward.cli.dag_files.shipped_files", lambda: earlier)
+    monkeypatch.setattr("pulsar_steward.cli.airflow_setup.shipped_files", lambda: earlier)
     install_files(tmp_path, "0.0.1")
     (tmp_path / FOLDER / "dags" / "loved.py").write_bytes(b"# loved and changed")
     monkeypatch.undo()
@@ -153,7 +150,6 @@ def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
 def test_an_airflow_without_approvals_is_refused(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """An Airflow without approvals is refused with the versions that have them, and no file is written."""
     monkeypatch.setattr(
         "pulsar_steward.runtime.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
     )

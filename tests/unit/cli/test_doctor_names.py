@@ -12,17 +12,16 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 from pulsar_steward.orchestration.halts_told import told
 from tests.builders import NOW
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import meta, skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Ended, Steward
 
-    Steward = Callable[..., Ended]
 
 NAMESPACES = {"east": "shop/orders", "west": "shop/bills"}
 
@@ -52,21 +51,19 @@ def protecting(*protected: str) -> str:
     return f"apply: {{protected_namespaces: [{', '.join(protected)}]}}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "words"),
-    [
-        (protecting("shop/orders", "shop/bills"), "ok", "each stands for something that was seen in east, west"),
-        (protecting("shop/ordres", "shop/bills"), "problem", "no namespace in the last snapshot is called shop/ordres"),
-        ("brokers: {draining: ['broker-7:8080']}\n", "problem", "brokers.draining: no broker in the last snapshot"),
-        (f"clusters:\n  east:\n    {protecting('shop/orders')}", "ok", "each stands for something"),
-        (f"clusters:\n  east:\n    {protecting('shop/bills')}", "problem", "is called shop/bills"),
-        (
-            "clusters: {esat: {apply: {most_clients_per_step: 5}}}",
-            "problem",
-            "clusters: no cluster that is known is called esat",
-        ),
-        ("approval: {assigned_users: [alice, bob]}", "ok", "nobody answered yet by these ids, which have to be"),
-    ],
+@row_by_row(
+    "text, state, words",
+    (protecting("shop/orders", "shop/bills"), "ok", "each stands for something that was seen in east, west"),
+    (protecting("shop/ordres", "shop/bills"), "problem", "no namespace in the last snapshot is called shop/ordres"),
+    ("brokers: {draining: ['broker-7:8080']}\n", "problem", "brokers.draining: no broker in the last snapshot"),
+    (f"clusters:\n  east:\n    {protecting('shop/orders')}", "ok", "each stands for something"),
+    (f"clusters:\n  east:\n    {protecting('shop/bills')}", "problem", "is called shop/bills"),
+    (
+        "clusters: {esat: {apply: {most_clients_per_step: 5}}}",
+        "problem",
+        "clusters: no cluster that is known is called esat",
+    ),
+    ("approval: {assigned_users: [alice, bob]}", "ok", "nobody answered yet by these ids, which have to be"),
 )
 def test_a_name_that_stands_for_nothing_is_a_problem(
     steward: Steward, home: Path, text: str, state: str, words: str
@@ -108,14 +105,12 @@ def test_what_the_ledger_halts_is_listed(steward: Steward, home: Path) -> None:
     assert "cluster lokal was halted by bob" in found[2][1]
 
 
-@pytest.mark.parametrize(
-    ("answer", "state", "words"),
-    [
-        (HaltsTold(reasons={}, understood=True, connected=()), "ok", "it does not halt east, west"),
-        (HaltsTold(reasons={"east": "halted"}, understood=True, connected=()), "ok", "halted"),
-        (HaltsTold(reasons={"east": "odd", "west": "odd"}, understood=False, connected=()), "problem", "odd"),
-        (None, "unknown", "Airflow does not tell what it says"),
-    ],
+@row_by_row(
+    "answer, state, words",
+    (HaltsTold(reasons={}, understood=True, connected=()), "ok", "it does not halt east, west"),
+    (HaltsTold(reasons={"east": "halted"}, understood=True, connected=()), "ok", "halted"),
+    (HaltsTold(reasons={"east": "odd", "west": "odd"}, understood=False, connected=()), "problem", "odd"),
+    (None, "unknown", "Airflow does not tell what it says"),
 )
 def test_what_the_variable_halts_is_said(
     steward: Steward, monkeypatch: pytest.MonkeyPatch, answer: HaltsTold | None, state: str, words: str
@@ -134,9 +129,12 @@ def test_what_the_variable_halts_is_said(
     assert asked == [HaltsAsked(clusters=("east", "west"))]
 
 
-@pytest.mark.parametrize(
-    ("value", "halted", "understood"),
-    [("east", {"east"}, True), ("all", {"east", "west"}, False), ("", set(), True), ("south", set(), True)],
+@row_by_row(
+    "value, halted, understood",
+    ("east", {"east"}, True),
+    ("all", {"east", "west"}, False),
+    ("", set(), True),
+    ("south", set(), True),
 )
 def test_airflow_tells_what_its_variable_halts(
     monkeypatch: pytest.MonkeyPatch, value: str, halted: set[str], understood: bool

@@ -1,23 +1,30 @@
-"""``steward doctor`` on rights: whom a cluster takes us for, what that role may read, and whether it may change."""
+"""What doctor says of a token's rights, of what brokers are asked, and of this machine."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import Answer, ClusterSpec, Fault, running_simulator
+from lab.simulator import Answer, ClusterSpec, Fault, Simulator, running_simulator
+from pulsar_steward.cli.doctor.asking import MISSED, asking_lines, by_airflow
+from pulsar_steward.cli.doctor.line import LineState
+from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
+from pulsar_steward.ledger.waiting import UNASKED_AFTER
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.builders import a_plan
+from tests.cases import row_by_row
 from tests.forward_proxy import saying
+from tests.ledgers import ledger_at
 from tests.unit.cli.test_doctor import a_token, address_line, home, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from lab.simulator import Simulator
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Ended, Steward
 
-    Steward = Callable[..., Ended]
 
 __all__ = ["home"]
 
@@ -107,23 +114,7 @@ def test_nobody_there_to_change(asked: Callable[..., Ended]) -> None:
     assert "that the broker runs" in line["remedy"]
 
 
-def test_everybody_may_change(steward: Steward) -> None:
-    """The line on rights to change is fine if the cluster does not authenticate, and says that everybody may."""
-    with running_simulator(ClusterSpec(brokers=1)) as cluster:
-        line = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))[CHANGE]
-    assert (line["state"], line["words"].startswith("everybody may")) == ("ok", True)
-
-
-def test_a_token_that_expired(asked: Callable[..., Ended]) -> None:
-    """An expired token is a problem, and the line says for whom it was and when it ended."""
-    line = lines(ended := asked(a_token(sub="watcher", exp=86_400)))["token"]
-    assert (ended.code, line["state"]) == (2, "problem")
-    assert line["words"] == "the one for 'watcher' expired at 1970-01-02 00:00 UTC"
-    assert "--token-file" in line["remedy"]
-
-
 def test_a_port_where_nobody_speaks_http(steward: Steward) -> None:
-    """The remedy for a port that does not speak HTTP asks whether it is the admin port."""
     with saying(b"\x00\x00\x00\x08\x00\x00\x00\x04\x08\x0d\x6a\x00") as place:
         line = address_line(steward("doctor", "--admin-url", f"http://{place}", "--json"))
     assert "is that the admin port of a Pulsar broker (8080 or 8443 by default)" in line["remedy"]
@@ -149,3 +140,108 @@ def test_folders_for_secrets(steward: Steward, tmp_path: Path, monkeypatch: pyte
     line = lines(ended := steward("doctor", "--json"))["secrets"]
     assert (ended.code, line["state"]) == (1, "problem")
     assert f"chmod o-w {folder}" in line["remedy"]
+
+
+RUNS = dict.fromkeys(MISSED, False)
+REMEDIATE = "pulsar_remediate"
+
+
+def a_ledger(folder: Path, age: timedelta) -> str:
+    """A ledger with a question that nobody was asked for so long."""
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    engine = ledger_at(url)
+    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="goal")
+    at = datetime.now(UTC) - age
+    LedgerWriter(engine).record_plan(a_plan(), at, questions=QuestionChanges(asked=(question,)))
+    engine.dispose()
+    return url
+
+
+def test_dags_that_run_are_fine(tmp_path: Path) -> None:
+    """One line says that no DAG is paused; where Airflow or the ledger cannot be read there is none."""
+    url = f"sqlite:///{tmp_path / 'none.db'}"
+    (line,) = asking_lines(url, lambda: RUNS)
+    assert (line.subject, line.state) == ("DAGs", LineState.OK)
+    assert list(asking_lines(url, lambda: None)) == []
+
+
+@pytest.mark.parametrize("dag", MISSED)
+def test_a_dag_that_is_paused_or_missing_is_a_problem(tmp_path: Path, dag: str) -> None:
+    """The line names the DAG, what does not happen without it, and the command that mends it."""
+    url = f"sqlite:///{tmp_path / 'none.db'}"
+    (paused,) = asking_lines(url, lambda: RUNS | {dag: True})
+    assert (paused.state, paused.words) == (LineState.PROBLEM, f"{dag} is paused: {MISSED[dag]}")
+    assert paused.remedy == f"`airflow dags unpause {dag}`"
+    (missing,) = asking_lines(url, lambda: {each: False for each in MISSED if each != dag})
+    assert (missing.state, missing.words) == (LineState.PROBLEM, f"Airflow's database does not have {dag}")
+    assert "steward airflow bundle" in missing.remedy
+
+
+@row_by_row(
+    "paused, age, said",
+    (True, timedelta(), f"{REMEDIATE} is paused"),
+    (False, timedelta(), None),
+    (None, timedelta(), None),
+    (False, UNASKED_AFTER, f"no run of {REMEDIATE} has asked"),
+    (None, UNASKED_AFTER, f"no run of {REMEDIATE} has asked"),
+)
+def test_a_question_of_nobody_is_a_problem(
+    tmp_path: Path, paused: bool | None, age: timedelta, said: str | None
+) -> None:
+    """It is named at once where the DAG that asks is paused, else once a run would have asked."""
+    states = None if paused is None else RUNS | {REMEDIATE: paused}
+    found = [each for each in asking_lines(a_ledger(tmp_path, age), lambda: states) if each.subject != "DAGs"]
+    assert [each.subject for each in found] == ([] if said is None else ["questions of east"])
+    if said is not None:
+        (line,) = found
+        assert line.words.startswith("nobody was asked about 1 batch, the first of them published at ")
+        assert line.remedy.startswith(said)
+
+
+def test_no_airflow_is_asked_that_is_not_set_up_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing says where Airflow's database is, no process is started, and nothing is said of DAGs."""
+    for name in ("AIRFLOW_CONFIG", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    monkeypatch.setattr("subprocess.run", None)
+    assert by_airflow() is None
+
+
+@pytest.mark.parametrize(("below", "words"), [("", "is no folder"), ("steward", "cannot be made in")])
+def test_a_home_that_cannot_be_one(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str, words: str
+) -> None:
+    """A home that is a file, or would be below one, is a problem, and the remedy is another one."""
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("STEWARD_HOME", str(tmp_path / "a file" / below))
+    ended = steward("doctor", "--json")
+    line = lines(ended)["STEWARD_HOME"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert words in line["words"]
+    assert line["remedy"].startswith("name another one")
+
+
+def test_a_home_that_is_not_there_is_not_made(steward: Steward, home: Path) -> None:
+    """A missing home is no problem, and the doctor does not make it."""
+    home.rmdir()
+    ended = steward("doctor", "--json")
+    assert ended.code == 0
+    assert "not there yet" in lines(ended)["STEWARD_HOME"]["words"]
+    assert not home.exists()
+
+
+def test_only_the_policy_that_is_named_is_read(steward: Steward, home: Path, tmp_path: Path) -> None:
+    (home / "policy.yaml").write_text("tc_skew: {no_such_key: 3}\n", encoding="utf-8")
+    told = lines(steward("doctor", "--policy", tmp_path / "none.yaml", "--json"))
+    assert "no such file" in told["policy none.yaml"]["words"]
+    assert "policy policy.yaml" not in told
+
+
+def test_policies_that_are_never_used_are_a_problem(steward: Steward, home: Path) -> None:
+    """A file whose name is not exactly that of a cluster's policy is a problem, with its remedy."""
+    (home / "policies").mkdir()
+    (home / "policies" / "east.yml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
+    ended = steward("doctor", "--json")
+    line = lines(ended)["policies"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "policies/east.yml is never used" in line["words"]

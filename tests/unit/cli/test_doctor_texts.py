@@ -17,9 +17,9 @@ from pulsar_steward.runtime.installed_spark import InstalledSpark
 from tests.builders import NOW
 from tests.forward_proxy import forward_proxy
 from tests.ledgers import ledger_at
-from tests.unit.cli.conftest import urls_of
+from tests.unit.cli.conftest import Steward, urls_of
 from tests.unit.cli.recorded import record_move
-from tests.unit.cli.test_doctor import a_program, a_token, home, lines
+from tests.unit.cli.test_doctor import a_program, a_token, doctor, home, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.cli.doctor.line import Line
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
 
-    Steward = Callable[..., Ended]
 
 __all__ = ["home"]
 
@@ -66,10 +64,14 @@ def this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: None)
 
 
-def test_healthy(steward: Steward, told: Callable[..., str], golden: Golden) -> None:
-    """The report on a healthy cluster has the golden text, in which no line has a remedy."""
+def test_healthy(steward: Steward, told: Callable[..., str], golden: Golden, home: Path) -> None:
+    """Nothing has a remedy where all is well; only GETs are sent, and no file is made in the home."""
     with running_simulator(ClusterSpec()) as cluster:
-        golden(told(lines(steward("doctor", *urls_of(cluster), "--json"))))
+        ended = steward("doctor", *urls_of(cluster), "--json")
+        assert {record.method for record in cluster.requests.all()} == {"GET"}
+    golden(told(lines(ended)))
+    assert ended.code == 0
+    assert list(home.rglob("*")) == []
 
 
 def test_as_text(steward: Steward, golden: Golden, home: Path) -> None:
@@ -102,8 +104,7 @@ TROUBLES = {
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_trouble_of_a_cluster(steward: Steward, told: Callable[..., str], golden: Golden, trouble: str) -> None:
     """Each trouble of a cluster has its golden text in the lines on version, load manager and clock."""
-    with running_simulator(TROUBLES[trouble]) as cluster:
-        report = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))
+    report = doctor(steward, TROUBLES[trouble])
     names = ("version", "load manager", "clock")
     golden(told({name: report[name] for name in names if report[name]["state"] != "ok" or name == "load manager"}))
 
@@ -129,6 +130,7 @@ def test_addresses(steward: Steward, told: Callable[..., str], golden: Golden) -
         golden(at("--admin-url", "https://b-1:8443", "--proxy", proxy.url))
     with running_simulator(ClusterSpec()) as cluster:
         golden(at("--admin-url", cluster.admin_urls[0], "--front-door"))
+        assert len({record.broker_id for record in cluster.requests.all()}) == 1
 
 
 def test_rights(steward: Steward, told: Callable[..., str], golden: Golden, tmp_path: Path) -> None:
@@ -141,9 +143,10 @@ def test_rights(steward: Steward, told: Callable[..., str], golden: Golden, tmp_
             if not may_read:
                 for path in ("/admin/v2/brokers/configuration/runtime", "/admin/v2/tenants"):
                     cluster.faults.add(Fault(Answer(403, "no superuser"), path=path))
-            report = lines(
-                steward("doctor", "--admin-url", cluster.admin_urls[0], "--token-file", tmp_path / "token", "--json")
-            )
+            known = ["--admin-url", cluster.admin_urls[0], "--token-file", tmp_path / "token"]
+            ended = steward("doctor", *known, "--json")
+        report = lines(ended)
+        assert roles[given] not in ended.out + ended.err
         return told({name: line for name, line in report.items() if name.startswith(("admin API", "rights", "token"))})
 
     guarded = ClusterSpec(brokers=1, configuration=GUARDED)
@@ -160,6 +163,7 @@ def test_this_machine(steward: Steward, told: Callable[..., str], golden: Golden
     (home / "policies" / "east.yaml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
     (home / "policy.yaml").write_text("tc_skew: {no_such_key: 3}\n", encoding="utf-8")
     golden(told(lines(steward("doctor", "--json"))))
+    assert home.stat().st_mode & 0o777 == 0o755
 
 
 def test_a_ledger(steward: Steward, told: Callable[..., str], golden: Golden, home: Path, tmp_path: Path) -> None:
@@ -172,9 +176,11 @@ def test_a_ledger(steward: Steward, told: Callable[..., str], golden: Golden, ho
     engine = ledger_at(f"sqlite:///{home / 'ledger.db'}")
     record_move(engine, "0x00000000_0x10000000", NOW)
     engine.dispose()
+    before = (home / "ledger.db").read_bytes()
     golden(of())
     (home / "ledger.db").chmod(0o644)
     golden(of())
+    assert ((home / "ledger.db").read_bytes(), (home / "ledger.db").stat().st_mode & 0o777) == (before, 0o644)
     golden(of("--ledger", f"sqlite:///{tmp_path / 'none.db'}"))
     (tmp_path / "text.db").write_bytes(b"no database" * 100)
     (tmp_path / "text.db").chmod(0o600)
@@ -196,7 +202,6 @@ def as_report(found: Iterable[Line]) -> dict[str, dict[str, str]]:
 
 
 def test_java_and_spark(told: Callable[..., str], golden: Golden, tmp_path: Path) -> None:
-    """The lines on Java and Spark have a text for new versions, for old versions and for missing programs."""
     for name, java, spark in (("new", "17.0.15", "4.3.0"), ("old", "1.8.0_292", "3.5.1")):
         a_program(tmp_path / name, "java", f'openjdk version "{java}"')
         a_program(tmp_path / name, "spark-submit", f"version {spark}")

@@ -7,29 +7,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import Engine, delete, func, select, text
 
 from pulsar_steward.cli import known_names
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.notify.variable import HaltsTold
+from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 from tests.builders import CLUSTER, NAMED, NOW, a_plan
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from sqlalchemy import Engine
-
-    from pulsar_steward.notify.variable import HaltsAsked
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 BUNDLE = "0x00000000_0x10000000"
 
@@ -85,16 +82,14 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
     assert starts == ["every cluster", "cluster east", "cluster west"]
 
 
-@pytest.mark.parametrize(
-    ("halts", "resumed", "said"),
-    [
-        ([["east"]], ["east"], ["the halt of cluster east"]),
-        ([["east"], ["west"]], ["east"], ["the halt of cluster east", "still halted: cluster west"]),
-        ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
-        ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
-        ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
-        ([["*"]], ["--all"], ["the halt of every cluster"]),
-    ],
+@row_by_row(
+    "halts, resumed, said",
+    ([["east"]], ["east"], ["the halt of cluster east"]),
+    ([["east"], ["west"]], ["east"], ["the halt of cluster east", "still halted: cluster west"]),
+    ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
+    ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
+    ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
+    ([["*"]], ["--all"], ["the halt of every cluster"]),
 )
 def test_an_end_says_what_still_holds(
     steward: Steward, engine: Engine, halts: list[list[str]], resumed: list[str], said: list[str]
@@ -129,7 +124,6 @@ def observed(folder: Path) -> None:
 def test_a_cluster_that_anything_here_knows_is_halted_without_a_question(
     steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    """The ledger knows a cluster, or the snapshots, or this environment observes it."""
     record_move(engine, BUNDLE, NOW)
     observed(tmp_path)
     monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
@@ -185,19 +179,17 @@ def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine:
     assert ("until one does, every cluster is halted" in ended.err) is not known
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["halt", "east"], "say why by --reason"),
-        (["halt", "east", "--reason", " "], "say why by --reason"),
-        (["halt", "--all"], "say why by --reason"),
-        (["halt", "--reason", "tests"], "which cluster?"),
-        (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
-        (["halt", " ", "--reason", "tests"], "the cluster's name is empty"),
-        (["resume"], "which cluster?"),
-        (["resume", "east", "--all"], "either the cluster east or --all"),
-        (["resume", " "], "the cluster's name is empty"),
-    ],
+@row_by_row(
+    "arguments, words",
+    (["halt", "east"], "say why by --reason"),
+    (["halt", "east", "--reason", " "], "say why by --reason"),
+    (["halt", "--all"], "say why by --reason"),
+    (["halt", "--reason", "tests"], "which cluster?"),
+    (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
+    (["halt", " ", "--reason", "tests"], "the cluster's name is empty"),
+    (["resume"], "which cluster?"),
+    (["resume", "east", "--all"], "either the cluster east or --all"),
+    (["resume", " "], "the cluster's name is empty"),
 )
 def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, arguments: list[str], words: str) -> None:
     """An incomplete or contradictory command ends with exit code 2, and no halt is recorded."""
@@ -232,7 +224,6 @@ def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, mo
 def test_a_name_from_the_environment_is_cut_to_what_the_ledger_keeps(
     steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name of the person who halts a cluster is cut to the length that the ledger can hold."""
     monkeypatch.setenv("LOGNAME", "a" * 300)
 
     assert steward("halt", "east", "--reason", "tests").code == 0

@@ -1,35 +1,35 @@
-"""The Spark job of a command, with small scripts in its place: what it is given, how it ends, and what it needs."""
+"""Commands that run jobs and keep their logs, and the command that writes metrics."""
 
 from __future__ import annotations
 
 import json
 import os
+import stat
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
+import steward_spark
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.errors import JobFailed
 from pulsar_steward.cli.paths import need_java, spark_apps
 from pulsar_steward.cli.snapshot import run_job
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.job_log import JobRecord
+from pulsar_steward.model.job_log import AS_RECORDS, JobRecord, is_progress, job_record
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.installed_files import project_files
-from tests.unit.cli.conftest import urls_of
+from tests.builders import NOW
+from tests.cases import row_by_row
+from tests.ledgers import ledger_at
+from tests.unit.cli.conftest import Steward, urls_of
+from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import skewed, written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.unit.cli.conftest import Ended
-
-    Steward = Callable[..., Ended]
 
 TOKEN = "made.up-token_of-a.superuser"
 
@@ -47,7 +47,6 @@ def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
 
 
 def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
-    """A job's result is the last line that it prints; its progress is passed on, and its other messages are not."""
     script = a_script(
         tmp_path,
         "print('earlier'); print('made'); print()\n"
@@ -62,19 +61,17 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     assert said == ["reading brokers: 1 of 3 tasks done", "looking for trouble"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
-            "job.py ended with 1: GET /x: no connection; name the address as https://",
-        ),
-        ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
-        (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
-        (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
-        ("sys.exit(4)", "job.py ended with 4: it said nothing"),
-        ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
-    ],
+@row_by_row(
+    "text, words",
+    (
+        f"print({record('GET /x: no connection', error='OnlyTls')}, file=sys.stderr); sys.exit(1)",
+        "job.py ended with 1: GET /x: no connection; name the address as https://",
+    ),
+    ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
+    (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
+    (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
+    ("sys.exit(4)", "job.py ended with 4: it said nothing"),
+    ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
 )
 def test_a_job_that_fails_says_why_and_no_secret(tmp_path: Path, text: str, words: str) -> None:
     """The error about a failed job has the job's own error or its last lines, and no secret."""
@@ -93,7 +90,6 @@ def runs(process: psutil.Process) -> bool:
 
 
 def test_a_job_ends_when_the_command_does(tmp_path: Path) -> None:
-    """An interruption ends the job and every process that the job started."""
     script = a_script(
         tmp_path,
         "import subprocess\n"
@@ -191,3 +187,128 @@ def test_a_machine_without_java_is_told(tmp_path: Path) -> None:
     need_java({"JAVA_HOME": "/made/up"})
     with pytest.raises(ConfigurationError, match="version 17"):
         need_java({"PATH": str(tmp_path)})
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> tuple[str, ...]:
+    """A ledger and a folder of snapshots of the cluster east."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = ledger_at(url)
+    record_move(engine, "0x00000000_0x10000000", NOW)
+    engine.dispose()
+    written(tmp_path / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z", **skewed())
+    return ("--ledger", url, "--snapshots", str(tmp_path / "snapshots"))
+
+
+def test_metrics_of_ledger_and_snapshot(steward: Steward, options: tuple[str, ...]) -> None:
+    """The metrics count each cluster's findings in its snapshot and its calls without an outcome in the ledger."""
+    ended = steward("metrics", *options)
+    assert (ended.code, ended.err) == (0, "")
+    assert 'steward_findings{check="tc-skew",cluster="east",severity="critical"} 1.0' in ended.out
+    assert 'steward_calls_without_outcome{cluster="east"} 1.0' in ended.out
+    assert ended.out.endswith("\n")
+    assert steward("metrics", *options, "--openmetrics").out.endswith("# EOF\n")
+
+
+def test_only_the_cluster_that_is_named(steward: Steward, options: tuple[str, ...]) -> None:
+    """Only the named cluster has metrics, and an unknown cluster has no readable snapshot."""
+    ended = steward("metrics", *options, "--cluster", "west")
+    assert 'cluster="east"' not in ended.out
+    assert 'steward_snapshot_readable{cluster="west"} 0.0' in ended.out
+
+
+def test_a_file_is_replaced_as_a_whole(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
+    """The file of metrics is replaced, other users may read it, and no other file is left beside it."""
+    folder = tmp_path / "collected"
+    folder.mkdir()
+    file = folder / "steward.prom"
+    file.write_text("old")
+    ended = steward("metrics", *options, "--output", file)
+    assert (ended.code, ended.out) == (0, "")
+    assert file.read_text().startswith("# HELP steward_")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert list(folder.iterdir()) == [file]
+
+
+def test_a_file_that_cannot_be_written(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
+    """A file that cannot be written ends the command with exit code 2, and the error names it."""
+    ended = steward("metrics", *options, "--output", tmp_path / "missing" / "steward.prom")
+    assert ended.code == 2
+    assert "missing/steward.prom cannot be written" in ended.err
+
+
+def test_a_broken_snapshot_is_said_and_counted(steward: Steward, options: tuple[str, ...], tmp_path: Path) -> None:
+    """A broken snapshot is reported and counted as not readable, and the other metrics are printed."""
+    (part,) = (tmp_path / "snapshots").glob("*/*/findings/*.parquet")
+    part.write_bytes(b"no parquet")
+    ended = steward("metrics", *options)
+    assert ended.code == 0
+    assert "east: " in ended.err
+    assert 'steward_snapshot_readable{cluster="east"} 0.0' in ended.out
+    assert 'steward_plans_total{cluster="east"} 1.0' in ended.out
+
+
+JOB = """
+import logging, sys
+from pulsar_steward.errors import NotAllowed
+from steward_spark.command import run
+
+def job():
+    logging.getLogger("steward_spark.progress").info("reading %d", 3)
+    logging.getLogger("pulsar_steward.collect.broker").warning("not read")
+    logging.getLogger("pulsar_steward.diagnose.runner").info("tc-skew: clear")
+    raise NotAllowed("GET", "/x", "b:1", "no superuser", 401)
+
+sys.exit(run(job))
+"""
+
+
+def logged(**environment: str) -> list[str]:
+    """The lines that the job logs, started with these variables beside those of this process."""
+    paths = [str(Path(steward_spark.__file__).parents[1]), *sys.path]
+    known = {name: value for name, value in os.environ.items() if name != AS_RECORDS}
+    ended = subprocess.run(  # noqa: S603 - Python itself, with this file's own words
+        [sys.executable, "-c", JOB],
+        env={**known, "PYTHONPATH": os.pathsep.join(paths), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    return ended.stderr.splitlines()
+
+
+def test_a_job_tells_records_to_the_command_line() -> None:
+    assert [job_record(line) for line in logged(**{AS_RECORDS: "1"})] == [
+        JobRecord(words="reading 3", progress=True),
+        JobRecord(words="not read", progress=True),
+        JobRecord(words="tc-skew: clear"),
+        JobRecord(words="GET /x at b:1: 401 no superuser", error="NotAllowed"),
+    ]
+
+
+def test_a_job_logs_plain_lines_to_anybody_else() -> None:
+    """A job that the command line did not start logs plain lines, such as Airflow's log of a task shows."""
+    lines = logged()
+    assert [job_record(line) for line in lines] == [None] * 4
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        "INFO steward_spark.progress reading 3",
+        "WARNING pulsar_steward.collect.broker not read",
+        "INFO pulsar_steward.diagnose.runner tc-skew: clear",
+        "ERROR steward_spark NotAllowed: GET /x at b:1: 401 no superuser",
+    ]
+
+
+def test_what_is_no_record() -> None:
+    """Lines of Java's log and JSON of another form are not read as records."""
+    others = ("{}", "[1]", '{"msg":"x"}', '{"words":"x","level":"INFO"}', '{"steward":"other","words":"x"}')
+    for line in ("26/01/01 WARN Utils: x", "", "\udc80", *others):
+        assert job_record(line) is None
+
+
+def test_whose_words_tell_how_far_it_is() -> None:
+    """A log message is about progress by its logger's place in the hierarchy, not by the start of its name."""
+    assert is_progress("steward_spark")
+    assert is_progress("pulsar_steward.collect.broker")
+    assert not is_progress("pulsar_steward.collecting")

@@ -10,16 +10,15 @@ import pytest
 
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.report.checkup.document import schema
+from tests.cases import row_by_row
 from tests.unit.logs.lines import EXPIRED, a_dump
 from tests.unit.report_checkup.snapshots import skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 TOKEN = "words-that-are-a-token"
 
@@ -102,13 +101,11 @@ def test_what_a_log_holds_is_text(
     assert "\\u202e" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--logs", "missing.log"], "error: --logs missing.log: No such file or directory"),
-        (["--logs", "."], "error: --logs .: name a file"),
-        (["broker.log"], "error: got unexpected extra argument (broker.log): files are given by --logs"),
-    ],
+@row_by_row(
+    "arguments, words",
+    (["--logs", "missing.log"], "error: --logs missing.log: No such file or directory"),
+    (["--logs", "."], "error: --logs .: name a file"),
+    (["broker.log"], "error: got unexpected extra argument (broker.log): files are given by --logs"),
 )
 def test_what_cannot_be_read_is_told_first(
     steward: Steward, healthy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str], words: str
@@ -122,7 +119,6 @@ def test_what_cannot_be_read_is_told_first(
 
 @pytest.mark.parametrize("check_id", LOG_CHECKS)
 def test_checks_of_logs_are_explained(steward: Steward, check_id: str) -> None:
-    """Each check of logs is explained with its title and with the page on logs."""
     ended = steward("explain", check_id)
 
     said = " ".join(ended.out.split())

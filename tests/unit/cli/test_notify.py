@@ -21,13 +21,12 @@ from pulsar_steward.snapshots.latest import SnapshotShelf
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
+    from tests.unit.cli.conftest import Steward
 
-    Steward = Callable[..., Ended]
 
 POLICY = """
 notify:
@@ -74,7 +73,6 @@ def test_it_sends_nothing(steward: Steward, ledger: str) -> None:
 
 
 def test_without_recipients_nothing_would_be_sent(steward: Steward, home: Path) -> None:
-    """Without a recipient in a policy the dry run says that nothing is sent, and it needs no ledger."""
     (home / "policy.yaml").unlink()
     ended = steward("notify", "--dry-run")
     assert (ended.code, ended.out) == (0, "No policy names a recipient of messages: nothing is sent.\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision
@@ -15,18 +15,16 @@ from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.never_asked import never_asked_entry
 from tests.builders import CLUSTER, a_batch, a_plan
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import approved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from sqlalchemy import Engine
+    from tests.unit.cli.conftest import Steward
 
-    from tests.unit.cli.conftest import Ended
-
-    Steward = Callable[..., Ended]
 
 PLAN = a_plan(a_batch(title="a time to live \u202e", kind="retention"))
 ENTRY = never_asked_entry("acme/x", ["retention"])
@@ -59,13 +57,11 @@ def record_no(engine: Engine, decision: Decision) -> int:
     )
 
 
-@pytest.mark.parametrize(
-    ("decision", "words"),
-    [
-        (Decision.SNOOZED, "or until it gets worse"),
-        (Decision.NEVER, "until it is taken back"),
-        (Decision.REJECTED, "rejected by alice at"),
-    ],
+@row_by_row(
+    "decision, words",
+    (Decision.SNOOZED, "or until it gets worse"),
+    (Decision.NEVER, "until it is taken back"),
+    (Decision.REJECTED, "rejected by alice at"),
 )
 def test_what_is_silent_is_listed_until_it_is_taken_back(
     steward: Steward, engine: Engine, decision: Decision, words: str

@@ -1,4 +1,4 @@
-"""``steward checkup`` and ``steward plan`` of a snapshot that is there."""
+"""Commands that report on a snapshot, and explain a check."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.cli import explain
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.document import schema
 from tests.builders import CLUSTER, NOW
+from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -24,9 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended
-
-    Steward = Callable[..., Ended]
+    from tests.unit.cli.conftest import Ended, Steward
 
 
 @pytest.fixture
@@ -35,16 +36,18 @@ def snapshot(tmp_path: Path) -> str:
     return written(tmp_path / "snapshot", **skewed())
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "words"),
-    [
-        ({}, 0, "RESULT: healthy"),
-        (skewed(), 1, "RESULT: 1 critical finding to look at"),
-        ({"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]}, 0, "1 info"),
-        ({"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
-        ({"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),
-    ],
-    ids=["healthy", "findings", "information", "unknown", "partial"],
+@cases(
+    "changed, code, words",
+    ("healthy", {}, 0, "RESULT: healthy"),
+    ("findings", skewed(), 1, "RESULT: 1 trouble, 1 finding"),
+    (
+        "information",
+        {"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]},
+        0,
+        "1 info",
+    ),
+    ("unknown", {"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
+    ("partial", {"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),
 )
 def test_a_checkup_ends_with_what_it_comes_to(
     steward: Steward, tmp_path: Path, changed: dict[str, list[dict[str, object]]], code: int, words: str
@@ -122,20 +125,18 @@ def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
     assert steward("checkup", "--snapshot", snapshot, "--html", "-").out.startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give either --admin-url"),
-        (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
-        (["--snapshot", "no/such"], "no/such: there is no snapshot"),
-        (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
-        (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
-        (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
-        (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
-        (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
-        (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
-        (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
-    ],
+@row_by_row(
+    "arguments, words",
+    ([], "give either --admin-url"),
+    (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
+    (["--snapshot", "no/such"], "no/such: there is no snapshot"),
+    (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
+    (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
+    (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
+    (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
+    (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
+    (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
+    (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
 )
 def test_what_cannot_be_looked_at_is_one_line(
     steward: Steward, snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
@@ -150,13 +151,11 @@ def test_what_cannot_be_looked_at_is_one_line(
     assert "secret" not in ended.err
 
 
-@pytest.mark.parametrize(
-    ("text", "nothing"),
-    [
-        ("apply: {protected_namespaces: [pulsar/system]}", True),
-        (f"clusters: {{{CLUSTER}: {{apply: {{protected_namespaces: [pulsar/system]}}}}}}", True),
-        ("clusters: {another: {apply: {protected_namespaces: [pulsar/system]}}}", False),
-    ],
+@row_by_row(
+    "text, nothing",
+    ("apply: {protected_namespaces: [pulsar/system]}", True),
+    (f"clusters: {{{CLUSTER}: {{apply: {{protected_namespaces: [pulsar/system]}}}}}}", True),
+    ("clusters: {another: {apply: {protected_namespaces: [pulsar/system]}}}", False),
 )
 def test_a_policy_changes_what_would_be_proposed(
     steward: Steward, snapshot: str, tmp_path: Path, text: str, *, nothing: bool
@@ -217,3 +216,76 @@ def test_bundles_at_rest_are_left_alone(steward: Steward, snapshot: str, tmp_pat
     assert "move 0x80000000_0x90000000" not in ended.out
     assert "cooldown" in ended.out
     assert "no ledger was named" not in " ".join(ended.out.split())
+
+
+@pytest.mark.parametrize("check_id", BY_ID)
+def test_every_check_is_explained(steward: Steward, monkeypatch: pytest.MonkeyPatch, check_id: str) -> None:
+    """The explanation of a check has its title, its source and every step of its advice, also without its page."""
+    monkeypatch.setattr(explain, "page_of", lambda _: None)
+    info = BY_ID[check_id]
+
+    ended = steward("explain", check_id)
+
+    said = " ".join(ended.out.split())
+    assert ended.code == 0
+    assert info.title in said
+    assert info.source in said
+    assert [step for step in info.advice if " ".join(step.split()) not in said] == []
+
+
+def test_thresholds_are_said_with_their_defaults(steward: Steward) -> None:
+    """A check's thresholds are shown by their key in the policy, with default and meaning."""
+    said = " ".join(steward("explain", "tc-skew").out.split())
+
+    assert "tc_skew.warning_spread_coordinators: 3: most minus fewest" in said
+    assert "Steward can propose one (tc_balance)" in said
+
+
+@row_by_row(
+    "given, words",
+    ("tc-skw", "did you mean tc-skew"),
+    ("tc_skew", "did you mean tc-skew"),
+    ("TC-SKEW", "did you mean tc-skew"),
+    ("qqqqqqqq", "`steward explain` lists them all"),
+)
+def test_a_check_that_is_none_is_told_with_what_may_be_meant(steward: Steward, given: str, words: str) -> None:
+    """An unknown check ends the command with exit code 2 and one line that suggests a check or the list."""
+    ended = steward("explain", given)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+
+
+def test_all_checks_are_listed_in_the_guides_order(steward: Steward) -> None:
+    out = steward("explain").out
+
+    places = [out.index(f"  {check_id}\n") for check_id in BY_ID]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_page_of_a_check_follows(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, terminal: bool
+) -> None:
+    """A check's page is printed unchanged to a pipe and formatted to a terminal; a missing one is mentioned."""
+    page = tmp_path / "tc-skew.md"
+    page.write_text("# Title\n\n`a command`\n", encoding="utf-8")
+    monkeypatch.setattr(explain, "page_of", lambda check_id: page if check_id == "tc-skew" else None)
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+
+    assert ("# Title\n\n`a command`\n" in steward("explain", "tc-skew").out) is not terminal
+    assert "not at hand" in steward("explain", "bundle-topic-skew").out
+
+
+def test_the_schema_is_printed(steward: Steward) -> None:
+    """The command prints the JSON schema of check-ups."""
+    assert json.loads(steward("schema").out) == schema()
+
+
+def test_an_installed_package_says_where_documents_of_sources_are(
+    steward: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "docs/ is " not in steward("explain", "tc-skew").out
+    monkeypatch.setattr(explain, "installed_files", lambda: tmp_path)
+    assert f"docs/ is {tmp_path / 'docs'}" in " ".join(steward("explain", "tc-skew").out.split())

@@ -134,7 +134,7 @@ def allocated() -> int:
 
 
 @pytest.mark.extended(
-    "tests/unit/collect/test_held.py", "tests/unit/collect/test_files.py::test_row_groups_are_neither_tiny_nor_endless"
+    "tests/unit/collect/test_files.py", "tests/unit/collect/test_files.py::test_row_groups_are_neither_tiny_nor_endless"
 )
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux's /proc only")
 def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> None:

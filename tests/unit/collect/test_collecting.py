@@ -33,13 +33,12 @@ from pulsar_steward.pulsar.metrics import Sample
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.pulsar.reader import Reader
-    from pulsar_steward.snapshots.read import Snapshot
 
 TOKEN = "made.up-token_of-a.superuser"
 SPEC = ClusterSpec(
@@ -214,7 +213,6 @@ def test_nobody_is_looked_at_closer_where_the_policy_says_so(tmp_path: Path) -> 
 
 
 def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator, tmp_path: Path) -> None:
-    """An endpoint of the policy is read without the token; one that does not answer has no metrics."""
     with running(ClusterSpec(brokers=1)) as other:
         url = f"{other.admin_urls[0]}/metrics/"
         policy = CollectPolicy(metrics_urls=(f"bookie={url}", "zookeeper=http://127.0.0.1:1/metrics"))
@@ -222,7 +220,8 @@ def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator,
         snapshot = opened(settings_of(cluster), tmp_path, wanted)
         heard = other.requests.all()
 
-    assert [(record.path, record.had_authorization) for record in heard] == [("/metrics/", False)]
+    paths = ["/metrics/", "/api/v1/config/server_config"]
+    assert [(record.path, record.had_authorization) for record in heard] == [(path, False) for path in paths]
     found = snapshot.table(METRICS, filters=[("source_kind", "=", "bookie")]).to_pylist()
     assert {row["source"] for row in found} == {url.split("/")[2]}
     assert "jvm_memory_direct_bytes_used" in {row["series"] for row in found}
@@ -230,7 +229,6 @@ def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator,
 
 
 def test_a_broker_that_died_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
-    """A broker that died makes the snapshot partial: what it may own is unknown, and no check is clear."""
     dead = cluster.admin_urls[1].partition("//")[2]
     cluster.kill_broker(dead)
 
@@ -256,7 +254,6 @@ def test_a_namespace_that_fails_makes_the_snapshot_partial(cluster: Simulator, t
 
 
 def test_coordinators_that_nobody_loaded_are_nowhere(tmp_path: Path) -> None:
-    """Coordinators that are not loaded have computed positions and no broker, and the snapshot loads none."""
     with running(ClusterSpec(tc_loaded=False)) as cluster:
         settings = AdminSettings(urls=cluster.admin_urls)
         snapshot = opened(settings, tmp_path)
@@ -275,7 +272,6 @@ def test_a_wrong_token_is_told_at_once(cluster: Simulator, tmp_path: Path) -> No
 
 
 def test_a_cluster_of_which_no_broker_can_be_read_is_an_error(cluster: Simulator, tmp_path: Path) -> None:
-    """A collection that can read no broker is an error with the broker's reason."""
     cluster.faults.add(Fault(Answer(403, "no superuser"), path="broker-stats/topics", times=None))
 
     with pytest.raises(NobodyAnswered, match="403 no superuser"):
@@ -340,7 +336,6 @@ def test_the_token_never_travels_unencrypted_to_another_machine(
 def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
     cluster: Simulator, tmp_path: Path, shards: int
 ) -> None:
-    """Brokers are divided into the given number of shards, at most one a broker; a broker is in one shard only."""
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), ORDER.cluster, ORDER.taken_at))
     settings, threads = settings_of(cluster), OnThreads(2)
     collect(settings, ORDER, folder, WrittenByTasks(settings, folder, threads, TaskDivision(shards, 2)), threads)

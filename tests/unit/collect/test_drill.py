@@ -19,6 +19,7 @@ from pulsar_steward.pulsar.owner import SubscriptionDetail, TopicDetail
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.builders import CURSOR
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,13 +80,28 @@ def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
     """The policies that a topic does not set itself are read as empty objects."""
     (row,) = drilled(cluster, 1, DetailRequest(WHOLE, BASE, policies=True))["own_policies"]
 
-    assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
+    assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}", "topic_rates_json": None}
 
 
-@pytest.mark.parametrize("number", [0, 1, 2], ids=["the leader", "its last owner", "another broker"])
+RATES = ("dispatchRate", "publishRate")
+
+
+def test_rates_of_a_topic_itself_are_read_where_one_held_something_back(cluster: Simulator) -> None:
+    """Only those that are asked for; where they are not told, the rest of the policies still is."""
+    wanted = DetailRequest(WHOLE, BASE, policies=True, rates=RATES)
+    (none,) = drilled(cluster, 1, wanted)["own_policies"]
+    cluster.faults.add(Fault(Answer(500), path="/publishRate", times=None))
+    (failed,) = drilled(cluster, 1, wanted)["own_policies"]
+
+    assert (none["topic_rates_json"], failed["topic_rates_json"]) == ("{}", None)
+    assert failed["topic_quota_json"] == "{}"
+    asked = [record.path.rpartition("/")[2] for record in cluster.requests.all() if "Rate" in record.path]
+    assert [name.partition("?")[0] for name in asked] == [*RATES, *RATES]
+
+
+@cases("number", ("the leader", 0), ("its last owner", 1), ("another broker", 2))
 @pytest.mark.parametrize("policies", [False, True])
 def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number: int, *, policies: bool) -> None:
-    """A drill yields no rows for a bundle without an owner, and the bundle stays without one."""
     unloaded = httpx.put(
         f"{cluster.admin_urls[1]}/admin/v2/namespaces/acme/orders/0x00000000_0xffffffff/unload", follow_redirects=True
     )
@@ -108,9 +124,12 @@ def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
     assert {record.broker_id for record in cluster.requests.all()} == {broker(cluster, 0)}
 
 
-@pytest.mark.parametrize(
-    ("path", "details", "policies"),
-    [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), ("/internal-info$", 1, 1), (r"/retention\?", 1, 0)],
+@row_by_row(
+    "path, details, policies",
+    (r"/stats\?", 0, 1),
+    ("/internalStats$", 1, 1),
+    ("/internal-info$", 1, 1),
+    (r"/retention\?", 1, 0),
 )
 def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: int, policies: int) -> None:
     """A failed request does not affect the rows of the other requests."""

@@ -30,6 +30,7 @@ from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +71,6 @@ def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, An
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
-    """A broker yields rows of its topics, subscriptions and bundles, and its own row, with the topics' sums."""
     found = read_first(cluster)
     (broker,) = found["brokers"]
     topics = [row for row in found["topics"] if row["namespace"] == "acme/orders"]
@@ -101,7 +101,6 @@ def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
 
 
 def test_clients_that_connected_lately_are_counted(cluster: Simulator) -> None:
-    """Clients that connected within the policy's recent minutes are counted for subscriptions and topics."""
     now, before = read_first(cluster), read_first(cluster, recent_minutes=4)
 
     assert {row["consumers_connected_recently"] for row in now["subscriptions"]} == {2}
@@ -126,7 +125,6 @@ def test_the_worst_clients_of_a_subscription_are_named(cluster: Simulator) -> No
 
 
 def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
-    """Clients of subscriptions without a backlog are counted but yield no rows."""
     healthy = TopicSpec("t", partitions=2, subscriptions=(SubscriptionSpec("s", consumers=2),))
     with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(healthy,), owner=0),))) as cluster:
         found = read_first(cluster)
@@ -191,7 +189,6 @@ def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simula
 
 
 def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simulator) -> None:
-    """A broker's version and the skew of its clock are kept, and the version is requested only once."""
     (broker,) = read_first(cluster)["brokers"]
 
     assert broker["pulsar_version"] == "4.0.7"
@@ -209,20 +206,17 @@ def test_the_brokers_clock_is_compared() -> None:
 
 
 def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:
-    """The bundles of the coordinators' namespace carry the sorted positions of all coordinators."""
     system = [row for row in read_first(cluster)["bundles"] if row["namespace"] == "pulsar/system"]
 
     assert sum(len(row["positions"]) for row in system) == 16
     assert all(row["positions"] == sorted(row["positions"]) for row in system)
 
 
-@pytest.mark.parametrize(
-    ("path", "effect", "words"),
-    [
-        ("broker-stats/topics", Answer(500), "500"),
-        ("broker-stats/topics", BrokenJson(), "cannot be read"),
-        ("ownedNamespaces", Answer(403, "no superuser"), "403 no superuser"),
-    ],
+@row_by_row(
+    "path, effect, words",
+    ("broker-stats/topics", Answer(500), "500"),
+    ("broker-stats/topics", BrokenJson(), "cannot be read"),
+    ("ownedNamespaces", Answer(403, "no superuser"), "403 no superuser"),
 )
 def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
     cluster: Simulator, path: str, effect: Answer | BrokenJson, words: str
@@ -241,7 +235,6 @@ def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
 
 
 def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator) -> None:
-    """A broker without a load report is read, with the CPU usage of its metrics, or null without those."""
     cluster.faults.add(Fault(Answer(404), path="load-report", times=None))
 
     (broker,) = read_first(cluster)["brokers"]
@@ -255,7 +248,6 @@ def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator)
 
 
 def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
-    """The extensible load manager is not asked for a load report, and its heartbeat namespaces are read."""
     with running(ClusterSpec(brokers=1, load_manager="extensible")) as cluster:
         found = read_first(cluster)
         assert not [each for each in cluster.requests.all() if each.path.endswith("load-report")]
@@ -267,7 +259,6 @@ def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
 
 
 def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) -> None:
-    """A namespace yields its boundaries and allowed brokers. A missing one is left out, and a failed one is unread."""
     cluster.faults.add(Fault(Answer(500), path="public/default", times=None))
     policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
     names = ["acme/orders", "acme/gone", "public/default"]
@@ -282,7 +273,6 @@ def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) ->
 
 
 def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
-    """Namespaces that only other clusters serve are left out, except for those of Pulsar itself."""
     clusters = {
         "acme/here": ["local"],
         "acme/both": ["west", "local"],
@@ -318,7 +308,6 @@ def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
     ("version", "expected"), [("4.0.7", True), ("2.11.1-cdh", True), ("5.0.1", False), ("unknown", False)]
 )
 def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bool) -> None:
-    """Bundles place transaction coordinators up to Pulsar 4, but not from Pulsar 5 on or in an unknown version."""
     with running(ClusterSpec(brokers=1, version=version)) as cluster, Reader(settings_of(cluster)) as reader:
         assert look_over(reader).tcs_by_bundle is expected
 

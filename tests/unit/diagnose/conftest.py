@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.diagnose.running import SnapshotSources
-from pulsar_steward.model.tables import COLLECTED, SHARDED, SMALL
+from pulsar_steward.model.tables import COLLECTED, SHARDED, SMALL, Table
 from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from tests.builders import CLUSTER, NOW
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pulsar_steward.model.tables import Table
 
 Rows = dict[str, list[dict[str, Any]]]
 """By table; rows may leave columns out, and tables that are left out are empty."""

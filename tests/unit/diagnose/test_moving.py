@@ -14,6 +14,7 @@ from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import on_this_thread
 from tests.builders import NOW
+from tests.cases import cases
 from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 
 if TYPE_CHECKING:
@@ -91,15 +92,14 @@ CUTS = pytest.mark.parametrize("cut", [together, apart], ids=["one shard", "two 
 
 
 @CUTS
-@pytest.mark.parametrize(
+@cases(
     "bundles",
-    [[bundle(LOW, None, 1), bundle(HIGH, "a:1")], [bundle(LOW, "a:1"), bundle(LOWEST, "b:1"), bundle(HIGH, "a:1")]],
-    ids=["two name it", "one was split"],
+    ("two name it", [bundle(LOW, None, 1), bundle(HIGH, "a:1")]),
+    ("one was split", [bundle(LOW, "a:1"), bundle(LOWEST, "b:1"), bundle(HIGH, "a:1")]),
 )
 def test_a_topic_that_two_brokers_tell_counts_once(
     cut: Callable[[Sequence[Rows]], list[Rows]], bundles: list[dict[str, Any]]
 ) -> None:
-    """A topic that two brokers report counts once, with the rows of one of them. Both report the series."""
     split = len(bundles) > 2
     parts = [told_by("a:1"), told_by("b:1", LOWEST if split else LOW), told_by("a:1", HIGH, OTHER, producers=3)]
     # One broker's rows are in one shard.
@@ -136,14 +136,14 @@ def test_a_topic_of_which_only_one_tells_is_not_lost(cut: Callable[[Sequence[Row
 
 
 @CUTS
-@pytest.mark.parametrize(
+@cases(
     "bundles",
-    [
-        [bundle(LOW, "a:1"), bundle(HIGH, "b:1")],
+    ("both have owners", [bundle(LOW, "a:1"), bundle(HIGH, "b:1")]),
+    (
+        "one was split, and nobody tells of the half",
         [bundle(LOW, "a:1"), bundle(HIGH, "b:1"), bundle(LOWEST, None, None)],
-        [bundle(LOW, None, 1), bundle(HIGH, None, 1)],
-    ],
-    ids=["both have owners", "one was split, and nobody tells of the half", "both moved"],
+    ),
+    ("both moved", [bundle(LOW, None, 1), bundle(HIGH, None, 1)]),
 )
 def test_topics_of_two_bundles_are_two(
     cut: Callable[[Sequence[Rows]], list[Rows]], bundles: list[dict[str, Any]]
@@ -156,7 +156,6 @@ def test_topics_of_two_bundles_are_two(
 
 
 def test_no_shard_is_asked_twice_where_nothing_moved() -> None:
-    """Shards are asked a second time only if a bundle without an owner shows that topics may have moved."""
     asked: list[int] = []
 
     def map_over(function: Any, things: Any, what: str = "shards") -> list[Any]:

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.check import CheckContext, LookBack, Query, critical_or_warning
+from pulsar_steward.checks.check import CheckContext, LookBack, Queried, Query, critical_or_warning
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.diagnose.queries import QuerySet
-from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
+from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask
 from pulsar_steward.diagnose.shards import views_needed
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
 from tests.builders import NOW
+from tests.cases import cases
 from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.checks.check import Queried
-    from pulsar_steward.diagnose.running import SnapshotSources
 
 ROWS: Rows = {
     "snapshot": [ABOUT],
@@ -83,7 +82,6 @@ def column(queried: Queried, query: str, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("shards", [SHARDS, SHARDS[::-1], [{"topics": TOPICS}], [{}, *SHARDS, {}]])
 def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]) -> None:
-    """The worst rows of all shards are kept and all rows are counted, regardless of how the shards are cut."""
     worst = Query(
         "select topic, backlog_bytes from topics where backlog_bytes > 0",
         worst_first="backlog_bytes desc, topic",
@@ -126,7 +124,6 @@ def test_partitions_of_one_topic_do_not_fill_the_kept_rows(cut: int) -> None:
 
 
 def test_a_question_without_an_order_keeps_every_row() -> None:
-    """A question without an order returns every row of all shards, sorted."""
     every = Query("select backlog_bytes from topics")
     selected = answered(Asked(shards={"every": every}), shards=SHARDS)["every"]
     assert [row["backlog_bytes"] for row in selected.rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
@@ -134,7 +131,6 @@ def test_a_question_without_an_order_keeps_every_row() -> None:
 
 
 def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
-    """A question to a snapshot without shards is answered from tables without rows."""
     snapshot = sources_of(ROWS)
     empty = type(snapshot)(snapshot.small, ())
     (queried,) = ask(
@@ -145,7 +141,6 @@ def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
 
 
 def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
-    """A question to the whole cluster can select from the answers of shards and of earlier questions."""
     asked = Asked(
         shards={"sizes": Query("select sum(backlog_bytes)::bigint as bytes from topics")},
         cluster={
@@ -157,7 +152,6 @@ def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
 
 
 def test_questions_name_fields_of_the_policy_and_the_time() -> None:
-    """A question can use fields of its own policy section, fields of another section, and the time."""
     asked = Asked(
         cluster={"it": Query("select $minimum_snapshots as own, $collect__recent_minutes as other, $now as now")}
     )
@@ -205,7 +199,6 @@ def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
 
 
 def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() -> None:
-    """A broken question is an error for the asker that has it, and other askers get their answers."""
     fine, bad = Query("select 1 as a"), Query("select nonsense from topics")
     late = Query("select a from bad")
     look = LookBack(lambda _: 60, "select nonsense from topics")
@@ -258,7 +251,6 @@ def earlier(minutes: int, backlog: int = 7) -> Rows:
 
 
 def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
-    """A look back reads all shards of earlier snapshots within its minutes, and can use the answers of this one."""
     asked = Asked(
         shards={"mine": Query("select topic from raw_topics where backlog_bytes = 0")},
         earlier={
@@ -276,7 +268,6 @@ def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None
 
 
 def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_back() -> None:
-    """A question to small tables is asked once for all shards, and a look back can select from its answer."""
     brokers = [{"broker": "a:1"}, {"broker": "b:1"}]
     asked = Asked(
         shards={
@@ -293,9 +284,8 @@ def test_a_question_to_small_tables_is_asked_once_and_known_to_those_that_look_b
     assert column(queried, "before", "broker") == ["b:1", "b:1"]  # from each of its two shards
 
 
-@pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])
+@cases("before", ("none", []), ("too old", [earlier(30)]))
 def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Rows]) -> None:
-    """A look back without an earlier snapshot returns no rows, and questions that select from it still work."""
     asked = Asked(
         shards={"mine": Query("select topic from raw_topics")},
         earlier={

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from pulsar_steward import errors
+from tests.cases import row_by_row
 
 DRAWN = re.compile(r"^ {4}([ │├└─]*)([A-Z][A-Za-z]+)", re.MULTILINE)
 
@@ -32,22 +33,20 @@ def test_the_tree_is_as_it_is_drawn() -> None:
     assert {each.__name__: each.__base__.__name__ for each in classes if each.__base__} == drawn_parents()
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (300, errors.StatusError),
-        (400, errors.StatusError),
-        (401, errors.NotAllowed),
-        (403, errors.NotAllowed),
-        (404, errors.NotFound),
-        (406, errors.NotAcceptable),
-        (409, errors.Conflict),
-        (412, errors.Precondition),
-        (429, errors.TooManyRequests),
-        (499, errors.StatusError),
-        (500, errors.ServerError),
-        (599, errors.ServerError),
-    ],
+@row_by_row(
+    "status, expected",
+    (300, errors.StatusError),
+    (400, errors.StatusError),
+    (401, errors.NotAllowed),
+    (403, errors.NotAllowed),
+    (404, errors.NotFound),
+    (406, errors.NotAcceptable),
+    (409, errors.Conflict),
+    (412, errors.Precondition),
+    (429, errors.TooManyRequests),
+    (499, errors.StatusError),
+    (500, errors.ServerError),
+    (599, errors.ServerError),
 )
 def test_a_status_has_a_class(status: int, expected: type[errors.StatusError]) -> None:
     """Statuses that callers tell apart have a class of their own."""

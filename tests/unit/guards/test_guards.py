@@ -1,21 +1,40 @@
-"""Each guard lets a step pass and vetoes one, and says why either way."""
+"""Each guard lets a step pass and vetoes one; all are asked in order, of every kind of change or not with a reason."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
 import pytest
 
-from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner, rest_ends
+from pulsar_steward.changes import kind_of
+from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner
+from pulsar_steward.guards.evaluate import GUARDS, evaluate, guards_of, objection_to
 from pulsar_steward.guards.every_change import Protected
+from pulsar_steward.guards.in_flight import with_messages_in_flight
+from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.guards.targets import TargetActive, TargetAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.step import (
+    AddPartitions,
+    Change,
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    Step,
+    Touched,
+    UnloadBundle,
+)
 from tests.builders import NOW, Seen, a_look, a_move, a_policy, a_split, a_step, broker
+from tests.cases import cases, row_by_row
+from tests.unit.changes.test_kinds import EXAMPLES
 
 if TYPE_CHECKING:
-    from pulsar_steward.guards.kinds import Guard
-    from pulsar_steward.model.step import Change
+    from collections.abc import Iterator
+
 
 MOVE, SPLIT = a_move(), a_split()
 TWENTY_MINUTES = a_policy(tc_skew={"cooldown_minutes": 20})
@@ -99,5 +118,119 @@ def test_vetoes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
     assert reason in result.reason
 
 
-def test_rest_is_the_policys() -> None:
-    assert rest_ends(NOW, TWENTY_MINUTES) == NOW + timedelta(minutes=20)
+OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "version_tried", "proved_first"]
+OF_TARGETS = ["target_active", "target_allowed", "anti_affinity", "shedding"]
+OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "clients"]
+RISKS = ["producers_return", "ack_holes", "volatile_topics", "delayed_index", "replication_kept"]
+IN_ORDER = [*OF_ANY, *OF_BUNDLES, *RISKS, "window", "limits", "protected"]
+STRICT = a_policy(
+    brokers={"draining": (broker(1),)}, apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)}
+)
+GONE: dict[str, Any] = {"has_bundle": False, "owner": None}
+
+
+@pytest.mark.parametrize("change", [a_move(), a_split()])
+@pytest.mark.parametrize("seen", [a_look(), a_look(**GONE, policy=STRICT, active=frozenset())])
+def test_every_guard_answers_in_order(change: Change, seen: Seen) -> None:
+    """All guards of moves and splits check a step in a fixed order, also when some of them veto it."""
+    expected = [name for name in IN_ORDER if isinstance(change, UnloadBundle) or name not in OF_TARGETS]
+    assert [result.guard for result in evaluate(a_step(change), *seen)] == expected
+
+
+def test_names_are_unique() -> None:
+    assert len({guard.name for guard in GUARDS}) == len(GUARDS)
+
+
+@row_by_row(
+    "seen, objection, guards",
+    (a_look(has_bundle=False), Objection.DRIFTED, ["boundaries"]),
+    (a_look(**GONE), Objection.DRIFTED, ["boundaries", "owner"]),
+    (a_look(owner=broker(1)), Objection.DRIFTED, ["owner", "target_active"]),
+    (a_look(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
+    (a_look(**GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
+)
+def test_objection_with_all_its_reasons(seen: Seen, objection: Objection, guards: list[str]) -> None:
+    found = objection_to(a_step(), *seen)
+    assert found is not None
+    assert found[0] is objection
+    assert [reason.partition(": ")[0] for reason in found[1].split("; ")] == guards
+
+
+@cases(
+    "namespace, consumers, largest_batch, room",
+    ("consumers", "shop/orders", 3, 1_000, 10_000),
+    ("nobody", "shop/orders", 0, 1_000, 0),
+    ("nobody batches", "shop/orders", 3, 1, 0),
+    ("coordinators", TC_NAMESPACE, 3, 1_000, 0),
+)
+def test_room_is_left_where_a_batch_may_be_open_at_another_moment(
+    namespace: str, consumers: int, largest_batch: int, room: int
+) -> None:
+    facts, policy = a_look(a_policy(guards={"largest_batch_messages": largest_batch}))
+    touched = Touched(producers=0, consumers=consumers, topics=1, coordinators=0)
+    step = msgspec.structs.replace(a_step(a_move(namespace=namespace)), touched=touched)
+    assert with_messages_in_flight(step, facts, policy).moving_messages.again == room
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "guards.md"
+NAMES: dict[type[Change], str] = {
+    UnloadBundle: "moves",
+    SplitBundle: "splits",
+    ChangeSetting: "settings",
+    RaiseCoordinators: "coordinators",
+    AddPartitions: "partitions",
+    DeleteSubscription: "subscriptions",
+}
+
+
+def steps() -> Iterator[Step]:
+    """A step of each kind, and its rollback where it can have one."""
+    for change in EXAMPLES:
+        step = a_step(change)
+        yield step
+        if kind_of(change).undoable:
+            yield msgspec.structs.replace(step, undoes="p1/b1.s01")
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_a_guard_judges_every_step_that_it_does_not_refuse_to_look_at(guard: Guard) -> None:
+    """Each guard returns a result for each kind of change, and for its rollback, of which it does not say why not."""
+    judged = [guard.check(step, *a_look()) for step in steps() if guard in guards_of(step)]
+    assert judged, f"{guard.name} is asked of nothing"
+    assert {result.guard for result in judged} == {guard.name}
+
+
+def test_only_what_is_said_to_be_left_out_is_left_out() -> None:
+    for step in steps():
+        aspects = kind_of(step.change).aspects
+        expected = {
+            guard
+            for guard in GUARDS
+            if guard.aspect in {None, *aspects} and not (step.undoes and guard.not_asked_of_rollbacks)
+        }
+        assert set(guards_of(step)) == expected
+
+
+def test_a_value_goes_to_no_second_cluster_on_its_way_back() -> None:
+    """Rollbacks of settings are held against other clusters, clocks and delays like the changes themselves."""
+    (back,) = (step for step in steps() if step.undoes and isinstance(step.change, ChangeSetting))
+    assert {"one_cluster", "clocks", "longest_delay"} <= {guard.name for guard in guards_of(back)}
+
+
+def table() -> str:
+    """The table of guards.md: of what each guard is asked, and why not of the rest."""
+    kinds = {NAMES[type(change)]: kind_of(change) for change in EXAMPLES}
+    rows = [f"| guard | is about | {' | '.join(kinds)} | ahead | rollbacks |", "|---|---|" + "---|" * (len(kinds) + 2)]
+    for guard in GUARDS:
+        asked = [kind for kind in kinds.values() if guard.aspect in {None, *kind.aspects}]
+        cells = ["yes" if kind in asked else "no" for kind in kinds.values()]
+        cells.append("yes" if guard.ahead else "no")
+        rollbacks = f"no: {guard.not_asked_of_rollbacks}" if guard.not_asked_of_rollbacks else "yes"
+        cells.append(rollbacks if any(kind.undoable for kind in asked) else "there are none")
+        rows.append(f"| `{guard.name}` | {guard.aspect or 'every change'} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def test_the_document_shows_the_table() -> None:
+    assert set(NAMES) == set(get_args(Change))
+    assert table() in PAGE.read_text(encoding="utf-8"), f"write this into docs/guards.md:\n{table()}"

@@ -8,27 +8,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.facts.backlogs import NOTHING_TAKEN, Backlog, BacklogAges, PulsarsHold
-from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches
+from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks, OpenBatches, UnsentReplication
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import objection_to
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.model.loss import InFlight
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.model.subscription import Holder
-from tests.builders import NOW, Seen, a_look, a_policy, a_step
+from tests.builders import NOW, PULSAR, Seen, a_look, a_policy, a_step
+from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 MIB = 1 << 20
 
 
-def with_risks(policy: Policy | None = None, **found: Any) -> Seen:
+def with_risks(policy: Policy | None = None, versions: tuple[str, ...] = (PULSAR,), **found: Any) -> Seen:
     """A bundle whose move would set something off."""
-    return a_look(policy, move_risks=MoveRisks(**found))
+    return a_look(policy, move_risks=MoveRisks(**found), versions=versions)
 
 
 HELD = HeldTopic(topic="persistent://a/b/c", used_percent=120, limit="1 bytes, producer_request_hold", producers=7)
@@ -37,6 +36,7 @@ OPEN = OpenBatches(topic="persistent://a/b/c", subscription="s", entries=5, may_
 UNTOLD = OpenBatches(
     topic="persistent://a/b/c", subscription="s", entries=5, may_come_again=None, messages_per_entry=2_000
 )
+UNSENT = UnsentReplication(topic="persistent://a/b/c", cluster="west", entries=7)
 APPROVED = InFlight(again=500, volatile_topics=1, lost=70)
 STRICT = a_policy(guards={"most_redelivered_messages": 499, "most_delayed_index_megabytes": 0})
 
@@ -63,6 +63,11 @@ VIEWS = {
     "one more topic": (with_risks(volatile_topics=2, lost_messages=70), "volatile_topics: 2 topics that are not"),
     "a small index": (with_risks(delayed_index_bytes=64 * MIB), None),
     "a large index": (with_risks(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
+    "replication that is dropped": (
+        with_risks(versions=(PULSAR, "3.0.5"), unsent=(UNSENT,), unsent_count=2),
+        "replication_kept: Pulsar 3.0.5 never sends what waits of 2 topics",
+    ),
+    "replication that is kept": (with_risks(unsent=(UNSENT,), unsent_count=2), None),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
     "a read-only bookie": (a_look(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
     "an unproved batch": (
@@ -93,28 +98,22 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     assert words is None or (found is not None and found[0] is objection and found[1].startswith(words))
 
 
-@pytest.mark.parametrize(
-    ("seen", "passes"),
-    [
-        (a_look(circling=("0x00_0x10",)), True),
-        (a_look(moved_at=NOW), True),
-        (a_look(changes_in_the_last_hour=5000), True),
-        (a_look(silent_brokers=("b:8080",)), False),
-        (with_risks(held=(HELD,), held_count=1), False),
-    ],
-    ids=["circle", "cooldown", "limits", "silent broker", "producers kept out"],
+@cases(
+    "seen, passes",
+    ("circle", a_look(circling=("0x00_0x10",)), True),
+    ("cooldown", a_look(moved_at=NOW), True),
+    ("limits", a_look(changes_in_the_last_hour=5000), True),
+    ("silent broker", a_look(silent_brokers=("b:8080",)), False),
+    ("producers kept out", with_risks(held=(HELD,), held_count=1), False),
 )
 def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(seen: Seen, *, passes: bool) -> None:
     assert (objection_to(a_step(undoes="plan/b1.s01"), *seen) is None) is passes
 
 
-@pytest.mark.parametrize(
-    ("seen", "passes"),
-    [
-        (a_look(largest_backlog=0, quotas_are_checked=False), True),
-        (a_look(largest_backlog=10**6, quotas_are_checked=True), False),
-    ],
-    ids=["nobody checks it", "over it at once"],
+@cases(
+    "seen, passes",
+    ("nobody checks it", a_look(largest_backlog=0, quotas_are_checked=False), True),
+    ("over it at once", a_look(largest_backlog=10**6, quotas_are_checked=True), False),
 )
 def test_a_former_quota_comes_back_unless_it_does_harm(seen: Seen, *, passes: bool) -> None:
     """A rollback may set a quota although brokers do not check quotas, but not one that stops producers at once."""

@@ -1,16 +1,30 @@
-"""Guards of settings: what somebody else set is left alone, and no quota acts the moment that it is set."""
+"""Guards of settings: what somebody else set is left alone, and nothing acts the moment that it is set."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 import pytest
 
-from pulsar_steward.facts.backlogs import NOTHING_TAKEN
-from pulsar_steward.guards.evaluate import evaluate, objection_to
+from pulsar_steward.facts.backlogs import NOTHING_TAKEN, BacklogAges
+from pulsar_steward.facts.protocol import Bookies
+from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN
+from pulsar_steward.guards.evaluate import evaluate, guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.guards.settings import BookiesEnough, CopiesKept, LongestDelay
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    Persistence,
+    QuotaPolicy,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
+from pulsar_steward.model.step import ChangeSetting, Step
 from tests.builders import Seen, a_look, a_policy, a_step
+from tests.cases import cases, row_by_row
 
 GIB = 1 << 30
 QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
@@ -58,17 +72,15 @@ def test_guards_of_settings_only_look_at_settings() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("seen", "objection", "words"),
-    [
-        (view(), None, ""),
-        (view(backlog=9 * GIB), None, ""),
-        (view(backlog=9 * GIB + 1), Objection.REFUSED, "producer_request_hold would act at once"),
-        (view(backlog=None), Objection.REFUSED, "are not known"),
-        (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
-        (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),
-        (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
-    ],
+@row_by_row(
+    "seen, objection, words",
+    (view(), None, ""),
+    (view(backlog=9 * GIB), None, ""),
+    (view(backlog=9 * GIB + 1), Objection.REFUSED, "producer_request_hold would act at once"),
+    (view(backlog=None), Objection.REFUSED, "are not known"),
+    (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
+    (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),
+    (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
 )
 def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, words: str) -> None:
     said = objection_to(a_step(CHANGE), *seen)
@@ -97,19 +109,22 @@ SMALLER = msgspec.structs.replace(QUOTA, limit_bytes=GIB)
 BY_AGE = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
 
 
-@pytest.mark.parametrize(
-    ("change", "inherited", "words"),
-    [
-        (REMOVED, None, ""),
-        (REMOVED, SMALLER, "producer_request_hold would act at once"),
-        (REMOVED, msgspec.UNSET, "which size quota applies to shop/orders once none is set there is not known"),
-        (
-            msgspec.structs.replace(REMOVED, name=SettingName.AGE_QUOTA, before=BY_AGE),
-            msgspec.UNSET,
-            "which age quota applies to shop/orders once none is set there is not known",
-        ),
-    ],
-    ids=["nothing applies", "a smaller quota applies", "it is not known", "it is not known, of an age"],
+@cases(
+    "change, inherited, words",
+    ("nothing applies", REMOVED, None, ""),
+    ("a smaller quota applies", REMOVED, SMALLER, "producer_request_hold would act at once"),
+    (
+        "it is not known",
+        REMOVED,
+        msgspec.UNSET,
+        "which size quota applies to shop/orders once none is set there is not known",
+    ),
+    (
+        "it is not known, of an age",
+        msgspec.structs.replace(REMOVED, name=SettingName.AGE_QUOTA, before=BY_AGE),
+        msgspec.UNSET,
+        "which age quota applies to shop/orders once none is set there is not known",
+    ),
 )
 def test_a_quota_that_is_removed_is_judged_by_what_applies_then(
     change: ChangeSetting, inherited: BacklogQuota | msgspec.UnsetType | None, words: str
@@ -142,3 +157,126 @@ def test_another_inherited_value_than_planned_is_drift() -> None:
         " producer_request_hold"
     )
     assert objection_to(a_step(change), changed, policy) == (Objection.DRIFTED, words)
+
+
+TOPIC = "persistent://shop/orders/t"
+ANY = DelayedDelivery(active=True, tick_milliseconds=1000)
+HOUR, TWO = (DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=n * 3_600_000) for n in (1, 2))
+NOT_TOLD = BacklogAges(waiting=3, unknown=3, why_unknown="nobody tells")
+
+
+def step(after: Setting | None, before: Setting | None = None, **fields: Any) -> Step:
+    """A step that sets delayed delivery."""
+    change = ChangeSetting(namespace="shop/orders", name=SettingName.DELAYED_DELIVERY, before=before, after=after)
+    return a_step(change, **fields)
+
+
+def oldest(seconds: int) -> BacklogAges:
+    """A backlog so old."""
+    return BacklogAges(oldest_seconds=seconds, topic=TOPIC, waiting=1)
+
+
+@cases(
+    "made, told, passed, words",
+    ("room", step(HOUR), {"backlog_ages": oldest(3600)}, True, "no message is known to wait for longer than 1 h"),
+    ("too old", step(HOUR), {"backlog_ages": oldest(7200)}, False, "waits for 2 h already: longer delays than 1 h may"),
+    ("tighter", step(HOUR, TWO), {"backlog_ages": oldest(7200)}, False, "may be in use"),
+    ("first", step(HOUR, ANY), {"backlog_ages": oldest(7200)}, False, "may be in use"),
+    ("looser", step(TWO, HOUR), {"backlog_ages": oldest(9000)}, True, "no delay is refused"),
+    ("none", step(ANY, HOUR), {"backlog_ages": oldest(9000)}, True, "no delay is refused"),
+    ("removed", step(None, HOUR), {"backlog_ages": oldest(9000)}, True, "no delay is refused"),
+    ("live", step(HOUR), {"backlog_ages": NOT_TOLD}, False, "of 3 topics with a backlog its age is not known: nobody"),
+    ("at planning", step(HOUR), {"backlog_ages": NOT_TOLD, "planning": True}, True, "no message is known"),
+    ("unknown", step(HOUR), {"backlog_ages": None}, False, "is not known"),
+)
+def test_what_waits_for_longer_stops_it(made: Step, told: dict[str, Any], *, passed: bool, words: str) -> None:
+    result = LongestDelay().check(made, *a_look(**told))
+
+    assert (result.passed, result.guard) == (passed, "longest_delay")
+    assert words in result.reason
+
+
+def test_a_rollback_is_held_against_it_as_well() -> None:
+    for undoes in (None, "older/b1.s01"):
+        assert "longest_delay" in {guard.name for guard in guards_of(step(HOUR, undoes=undoes))}
+
+
+THREE = Persistence.of((3, 2, 2), 1.0)
+
+
+def quorums(*numbers: int) -> Persistence:
+    """A persistence with these E, Qw and Qa."""
+    ensemble, write, ack = numbers
+    return Persistence.of((ensemble, write, ack), 1.0)
+
+
+def persisting(after: Persistence | None, before: Persistence | None = THREE, **fields: Any) -> Step:
+    """A persisting that sets persistence; `inherited` is what the brokers' default is."""
+    inherited = fields.pop("inherited", msgspec.UNSET)
+    name = SettingName.PERSISTENCE
+    change = ChangeSetting(namespace="shop/orders", name=name, before=before, after=after, inherited=inherited)
+    return a_step(change, **fields)
+
+
+@cases(
+    "made, passed, words",
+    ("rate", persisting(Persistence.of((3, 2, 2), 0.1)), True, "no fewer copies than now"),
+    ("striping", persisting(quorums(2, 2, 2)), True, "no fewer copies"),
+    ("more", persisting(quorums(3, 3, 2)), True, "no fewer copies"),
+    (
+        "Qw",
+        persisting(quorums(3, 1, 1)),
+        False,
+        "are fewer copies than E 3, Qw 2, Qa 2 (policy key guards.fewer_copies)",
+    ),
+    ("Qa", persisting(quorums(3, 2, 1)), False, "fewer copies"),
+    ("E<Qw", persisting(quorums(2, 3, 2)), False, "E has to be at least Qw"),
+    ("Qw<Qa", persisting(quorums(3, 2, 3)), False, "Qw at least Qa"),
+    ("to default", persisting(None, inherited=quorums(2, 2, 2)), True, "no fewer copies"),
+    ("to fewer", persisting(None, inherited=quorums(1, 1, 1)), False, "fewer copies"),
+    ("unknown", persisting(None), False, "is not known"),
+    ("unknown before", persisting(quorums(9, 9, 9), None), False, "is not known"),
+)
+def test_copies_become_no_fewer(made: Step, *, passed: bool, words: str) -> None:
+    """Neither Qw nor Qa is lowered; what applies before or after has to be known."""
+    result = CopiesKept().check(made, *a_look())
+    assert (result.passed, result.guard) == (passed, "copies_kept")
+    assert words in result.reason
+
+
+def test_fewer_copies_are_permitted_by_the_policy_alone() -> None:
+    permitting = a_policy(guards={"fewer_copies": True})
+    assert CopiesKept().check(persisting(quorums(3, 1, 1)), *a_look(permitting)).passed
+    assert not CopiesKept().check(persisting(quorums(2, 3, 1)), *a_look(permitting)).passed
+
+
+@cases(
+    "made, bookies, passed, words",
+    ("rate", persisting(Persistence.of((3, 2, 2), 0.1)), Bookies(listed=1), True, "E 3 and Qw 2 stay as they are"),
+    ("lower", persisting(quorums(2, 2, 2)), Bookies(listed=2), True, "E 2 of 2 bookies that may take writes"),
+    (
+        "read-only",
+        persisting(quorums(2, 2, 2)),
+        Bookies(listed=2, writable=1, read_only=1),
+        False,
+        "no ledger could be made",
+    ),
+    ("too few", persisting(quorums(2, 2, 2)), Bookies(listed=1), False, "no ledger could be made"),
+    ("raised", persisting(quorums(4, 2, 2)), Bookies(listed=4, writable=3), False, "only 3 of them are known to"),
+    ("known", persisting(quorums(4, 2, 2)), Bookies(listed=4, writable=4), True, "E 4 of 4 bookies"),
+    ("more copies", persisting(quorums(3, 3, 2)), Bookies(listed=4), False, "only 0 of them are known to"),
+    ("unknown", persisting(None), Bookies(listed=4), False, "is not known"),
+    ("not told", persisting(quorums(2, 2, 2)), BOOKIES_UNKNOWN, False, "how many bookies there are is not known"),
+)
+def test_no_more_bookies_than_take_writes(made: Step, bookies: object, *, passed: bool, words: str) -> None:
+    """A lower E needs bookies that may be writable; a higher E or Qw needs bookies that are known to be."""
+    result = BookiesEnough().check(made, *a_look(bookies=bookies))
+    assert (result.passed, result.guard) == (passed, "bookies_enough")
+    assert words in result.reason
+
+
+def test_the_way_back_is_guarded_too_and_other_settings_pass() -> None:
+    both = {"copies_kept", "bookies_enough"}
+    assert both <= {guard.name for guard in guards_of(persisting(THREE, undoes="older/b1.s01"))}
+    other = a_step(ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60)))
+    assert all(guard().check(other, *a_look(bookies=None)).passed for guard in (CopiesKept, BookiesEnough))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import URL, create_engine, make_url, text
+from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.verify import require_untampered
+from pulsar_steward.ledger.verify import VerifiedChain, require_untampered
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.ledgers import ledger_at
 from tests.unit.ledger.forging import filled
@@ -20,10 +20,6 @@ from tests.unit.ledger.test_records import AT, PLAN
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from sqlalchemy import Engine
-
-    from pulsar_steward.ledger.verify import VerifiedChain
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

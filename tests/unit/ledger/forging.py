@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, select, text, update
+from sqlalchemy import Column, Connection, Engine, RowMapping, Table, create_engine, select, text, update
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, appending, link_hash, row_digest, row_key
@@ -27,7 +27,6 @@ from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Column, Connection, Engine, RowMapping, Table
 
 CHAIN = tables.CHAIN
 

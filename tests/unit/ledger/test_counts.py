@@ -1,8 +1,8 @@
-"""The ledger summed up: what waits, what runs, how often what happened, on both databases."""
+"""What a ledger counts, and which steps it knows as carried out."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,17 +11,16 @@ import pytest
 from pulsar_steward.ledger.counts import ClusterCounts, ledger_counts
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Answer, CarriedOut, Decision, EndReason, Outcome, StepOutcome
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.plan import ROLLBACK, Plan, approval_digest
 from pulsar_steward.policy.schema import Policy
-from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call
+from tests.builders import ASKED_DIGEST, CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call, an_outcome
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import Engine
 
+    from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
 
 RUN = "pulsar_remediate/manual__1/0"
@@ -74,7 +73,6 @@ def test_a_question_waits_until_it_is_answered(engine: Engine, write: LedgerWrit
 
 
 def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> None:
-    """The question to a second person waits after the first person has answered."""
     asked(write)
     write.record_answer(an_answer())
     write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, voice=2, asked_digest=ASKED_DIGEST, policy=Policy())
@@ -181,45 +179,6 @@ def test_an_approval_counts_as_unused_until_something_is_carried_out(engine: Eng
     assert counts_at(engine, NOW + 11 * MINUTE).approved == {}
 
 
-def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count while a second person is asked, or after that person rejects the batch."""
-    asked(write)
-    write.record_answer(an_answer())
-    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2, asked_digest=ASKED_DIGEST)
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 13 * MINUTE, voice=2)
-    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
-    assert counts_at(engine, NOW + 14 * MINUTE).approved == {}
-
-
-def test_an_approval_that_somebody_said_no_to_in_another_run_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count after somebody rejected the same question in another run."""
-    asked(write)
-    write.record_answer(an_answer())
-    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 11 * MINUTE, run="another run")
-    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-
-
-def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count as approved after its question has ended."""
-    asked(write)
-    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
-    write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
-    write.record_answer(an_answer())
-    end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
-    write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-
-
-def test_an_approval_of_a_plan_that_was_superseded_is_none(engine: Engine, write: LedgerWriter) -> None:
-    """An approval does not count as unused after a newer plan supersedes its plan."""
-    asked(write)
-    write.record_answer(an_answer())
-    write.record_plan(a_plan(snapshot_id="newer"), NOW, supersede=[PLAN.plan_id])
-    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
-
-
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
 def test_what_is_silent_is_counted_as_an_answer_of_a_person(
     engine: Engine, write: LedgerWriter, decision: Decision
@@ -233,3 +192,55 @@ def test_what_is_silent_is_counted_as_an_answer_of_a_person(
     assert (first.silent, first.answers) == ({(kind, decision.value): 1}, {(kind, decision.value): 1})
     assert later.silent == ({} if until else first.silent)
     assert len(first.answer_seconds) == 1
+
+
+AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+FIRST = a_plan(
+    a_batch(a_step(step_id="b1.s01"), a_step(step_id="b1.s02")),
+    a_batch(a_step(step_id="b2.s01"), batch_id="b2", kind="retention", title="settings"),
+)
+BACK = a_plan(a_batch(kind=ROLLBACK, title="takes it back"), snapshot_id="back")
+ELSEWHERE = a_plan(cluster="west")
+NOTHING = a_plan(snapshot_id="nothing", batches=())
+
+
+def record(write: LedgerWriter, *plans: Plan) -> None:
+    """Adds the plans, in this order."""
+    for plan in plans:
+        write.record_plan(plan, AT)
+
+
+def came_to(write: LedgerWriter, plan: Plan, step_id: str, outcome: Outcome, minutes: int) -> None:
+    """Records what a step came to, so many minutes later."""
+    at, batch_id = AT + timedelta(minutes=minutes), step_id.partition(".")[0]
+    write.record_outcome(an_outcome(plan, step_id, outcome, batch_id=batch_id, at=at))
+
+
+def test_batches_with_a_step_that_is_done_are_listed_by_their_last_one(read: LedgerReader, write: LedgerWriter) -> None:
+    """Batches of a cluster with a step that is done are listed once each, ordered by their last such step."""
+    record(write, FIRST, BACK, ELSEWHERE)
+    came_to(write, FIRST, "b1.s01", Outcome.DONE, 1)
+    came_to(write, FIRST, "b2.s01", Outcome.FAILED, 2)
+    came_to(write, ELSEWHERE, "b1.s01", Outcome.DONE, 3)
+    came_to(write, BACK, "b1.s01", Outcome.DONE, 4)
+    came_to(write, FIRST, "b1.s02", Outcome.DONE, 5)
+    first = CarriedOut(
+        plan_id=FIRST.plan_id, batch_id="b1", kind="tc_balance", title="made up", at=AT + timedelta(minutes=5)
+    )
+    back = CarriedOut(
+        plan_id=BACK.plan_id, batch_id="b1", kind=ROLLBACK, title="takes it back", at=AT + timedelta(minutes=4)
+    )
+    assert read.carried_out(CLUSTER) == (first, back)
+    assert read.carried_out(CLUSTER, ways_back=True) == (back,)
+    assert read.carried_out(CLUSTER, ways_back=False) == (first,)
+    assert read.carried_out("nowhere") == ()
+
+
+def test_ways_back_are_told_from_proposals(read: LedgerReader, write: LedgerWriter) -> None:
+    """Plans are listed with rollbacks only, without rollbacks or both, and the limit counts only the listed kind."""
+    record(write, FIRST, NOTHING, BACK)
+    ids = [FIRST.plan_id, NOTHING.plan_id, BACK.plan_id]
+    assert [row.plan_id for row in read.plans(CLUSTER)] == ids[::-1]
+    assert [row.plan_id for row in read.plans(CLUSTER, ways_back=False)] == [NOTHING.plan_id, FIRST.plan_id]
+    assert [row.plan_id for row in read.plans(CLUSTER, ways_back=True)] == [BACK.plan_id]
+    assert [row.plan_id for row in read.plans(CLUSTER, ways_back=False, limit=1)] == [NOTHING.plan_id]

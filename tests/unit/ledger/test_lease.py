@@ -1,4 +1,4 @@
-"""The lease: one writer a cluster, fenced, and free again without anybody's help."""
+"""Leases and halts in a ledger: one writer changes a cluster, and a person can stop all."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.errors import LeaseLost
+from pulsar_steward.errors import Halted, LeaseLost
+from pulsar_steward.ledger.chain import appending
+from pulsar_steward.ledger.cluster_names import add_name
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_of, say
 from pulsar_steward.ledger.rows import Answer, Decision, Lease
-from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.cluster import NamedCluster
+from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, an_intended_call
+from tests.cases import cases, row_by_row
+from tests.unit.ledger.test_records import APPROVED, PLAN, RUN
 from tests.unit.model.builders import move, plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sqlalchemy import URL
+    from sqlalchemy import URL, Engine
 
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
+
 
 LOCAL, OTHER = NamedCluster("local"), NamedCluster("other")
 AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -93,7 +98,6 @@ def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWrit
 
 
 def test_another_cluster_is_free(write: LedgerWriter) -> None:
-    """A lease of one cluster does not keep a writer from another cluster."""
     write.take_lease(LOCAL, "one", 60, AT)
     assert write.take_lease(OTHER, "two", 60, AT).holder == "two"
 
@@ -138,16 +142,14 @@ def test_a_call_is_announced_under_the_lease(
     assert [each.at for each in read.intents(plan().plan_id, "b1")] == [EXPIRY - INSTANT, EXPIRY]
 
 
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        ("never taken", "another writer holds cluster local by now"),
-        ("another name", "another writer holds cluster local by now"),
-        ("newer fence", "another writer holds cluster local by now"),
-        ("taken over", "another writer holds cluster local by now"),
-        ("given back", "the lease on cluster local ran out at 12:00:00 UTC"),
-        ("ran out", "the lease on cluster local ran out at 12:01:00 UTC"),
-    ],
+@row_by_row(
+    "case, words",
+    ("never taken", "another writer holds cluster local by now"),
+    ("another name", "another writer holds cluster local by now"),
+    ("newer fence", "another writer holds cluster local by now"),
+    ("taken over", "another writer holds cluster local by now"),
+    ("given back", "the lease on cluster local ran out at 12:00:00 UTC"),
+    ("ran out", "the lease on cluster local ran out at 12:01:00 UTC"),
 )
 def test_without_the_lease_no_call_is_announced(
     case: str, words: str, intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
@@ -169,9 +171,8 @@ def test_without_the_lease_no_call_is_announced(
     assert read.intents(plan().plan_id, "b1") == ()
 
 
-@pytest.mark.parametrize("names", [("east", "east"), ("east", "west")], ids=["one name", "two names"])
+@cases("names", ("one name", ("east", "east")), ("two names", ("east", "west")))
 def test_of_concurrent_writers_one_wins_each_time(url: URL, names: tuple[str, str]) -> None:
-    """Of concurrent processes that take a lease of one cluster, a new one and expired ones, one wins each time."""
     place = url.render_as_string(hide_password=False)
     racers = [
         subprocess.Popen(  # noqa: S603 - our own interpreter and code
@@ -197,3 +198,54 @@ def test_of_concurrent_writers_one_wins_each_time(url: URL, names: tuple[str, st
     assert [hour for hour, _ in won] == list(range(20))
     if names[0] == names[1]:  # each name has fences of its own
         assert [fence for _, fence in won] == list(range(1, 21))
+
+
+A = NamedCluster("a")
+
+
+def halt(cluster: str, *, halted: bool = True) -> Halt:
+    """A halt, or its end, by Bob."""
+    return Halt(cluster=cluster, at=AT, halted=halted, said_by="bob", reason="brokers are being upgraded")
+
+
+def test_every_cluster_is_halted_at_once(engine: Engine) -> None:
+    say(engine, halt(EVERY_CLUSTER))
+    say(engine, halt("a", halted=False))
+    assert halt_of(engine, A) == halt(EVERY_CLUSTER)
+
+
+def test_no_call_can_be_intended_while_halted(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
+    write.record_plan(PLAN, AT)
+    write.record_request(PLAN, "b1", RUN, AT, asked_digest=ASKED_DIGEST, policy=Policy())
+    answer_id = write.record_answer(APPROVED)
+    lease = write.take_lease(PLAN.named_cluster, RUN, 600, AT)
+    step = PLAN.batch("b1").step("b1.s01")
+    intended = an_intended_call(PLAN, step, APPROVED, answer_id)
+    say(engine, halt(PLAN.cluster))
+    with pytest.raises(Halted, match=r"by bob at 2026-01-01 12:00:00 UTC: brokers are"):
+        write.record_intent(intended, lease, AT)
+    assert read.intents(PLAN.plan_id, "b1") == ()
+    say(engine, halt(PLAN.cluster, halted=False))
+    assert write.record_intent(intended, lease, AT)
+
+
+EAST, WEST, NORTH = (
+    NamedCluster(name, ClusterIdentity(name="local", metadata_id=store))
+    for name, store in (("east", "0"), ("west", "0"), ("north", "1"))
+)
+
+
+@row_by_row(
+    "halted, stopped",
+    ("east", {"east", "west"}),
+    ("west", {"east", "west"}),
+    ("north", {"north"}),
+    ("nrth", {"east", "west", "north"}),
+)
+def test_a_halt_stops_its_cluster_under_every_name(engine: Engine, halted: str, stopped: set[str]) -> None:
+    with appending(engine) as chain:
+        for cluster in (EAST, WEST, NORTH):
+            add_name(chain, cluster, AT)
+    say(engine, halt(halted))
+    assert {each.name for each in (EAST, WEST, NORTH) if halt_of(engine, each)} == stopped
+    assert halt_of(engine, NamedCluster(halted)) == halt(halted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.events import EventKind
@@ -21,8 +21,6 @@ from tests.builders import ASKED_DIGEST
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, NOT_APPROVED, PLAN, RUN
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
 
@@ -68,7 +66,6 @@ def test_a_question_comes_back_whole(asked: LedgerWriter, read: LedgerReader, en
 
 
 def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: LedgerReader) -> None:
-    """A question that ended permits no run, and keeps its reason and its replacement. Other questions stand."""
     read.require_standing(GRANT, AT)
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
     with pytest.raises(Refused, match="the question ended at 2026-01-01 12:05 UTC: it changed"):
@@ -94,7 +91,6 @@ def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:
 
 
 def test_a_batch_that_is_no_question_of_its_plan_permits_nothing(write: LedgerWriter, read: LedgerReader) -> None:
-    """A batch about which its plan asks no question permits no run."""
     write.record_plan(PLAN, AT, questions=QuestionChanges(asked=(SECOND,)))
     with pytest.raises(Refused, match="nobody is asked about batch b1 in plan"):
         read.require_standing(GRANT, AT)
@@ -115,7 +111,6 @@ def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, r
 def test_an_observation_is_one_row_however_many_questions_it_confirms(
     write: LedgerWriter, read: LedgerReader, engine: Engine
 ) -> None:
-    """An observation adds one row for each plan whose questions it confirms, and renews each of these questions."""
     many = [f"b{number}" for number in range(1, 41)]
     wide = msgspec.structs.replace(
         PLAN, batches=tuple(msgspec.structs.replace(PLAN.batches[0], batch_id=each) for each in many)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import Engine, insert, select, update
 from sqlalchemy.exc import StatementError
 
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
@@ -19,11 +19,10 @@ from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST, an_intended_call, an_outcome
+from tests.cases import row_by_row
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from pulsar_steward.ledger.write import LedgerWriter
 
 LOCAL, OTHER = NamedCluster("local"), NamedCluster("other")
@@ -92,7 +91,6 @@ def test_recording_a_plan_again_changes_nothing(write: LedgerWriter, read: Ledge
 
 
 def test_plans_are_listed_newest_first(write: LedgerWriter, read: LedgerReader) -> None:
-    """Plans of a cluster are listed newest first, up to the requested number."""
     other = plan(cluster="other")
     for each in (PLAN, NEWER, other):
         write.record_plan(each, AT)
@@ -118,7 +116,6 @@ def test_a_plan_is_superseded_once(write: LedgerWriter, read: LedgerReader) -> N
 
 
 def test_nothing_is_kept_of_a_plan_that_fails(write: LedgerWriter, read: LedgerReader) -> None:
-    """A plan that supersedes an unknown plan is refused and not recorded."""
     with pytest.raises(LedgerError):
         write.record_plan(PLAN, AT, supersede=["no-such-plan"])
     assert read.plans("local") == ()
@@ -131,9 +128,10 @@ def test_an_unknown_plan_is_said_so(ask: Any, read: LedgerReader) -> None:
         ask(read, "p-1")
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [("b:8080", "c:8080", "was changed after it was recorded"), ('"cluster"', '"clutter"', "cannot be read any more")],
+@row_by_row(
+    "before, after, words",
+    ("b:8080", "c:8080", "was changed after it was recorded"),
+    ('"cluster"', '"clutter"', "cannot be read any more"),
 )
 def test_a_plan_that_was_tampered_with_is_refused(
     before: str, after: str, words: str, write: LedgerWriter, read: LedgerReader, engine: Engine
@@ -169,20 +167,17 @@ def test_an_answer_comes_back_as_it_was_given(answer: Answer, write: LedgerWrite
 
 
 def test_answers_stay_in_order(write: LedgerWriter, read: LedgerReader) -> None:
-    """Each answer is a row of its own, in order, and replaces no earlier answer."""
     write.record_plan(PLAN, AT)
     given = [write.record_answer(each) for each in (*NOT_APPROVED, APPROVED)]
     assert [each.answer_id for each in read.answers(PLAN.plan_id, "b1")] == sorted(given)
 
 
 def test_an_answer_to_no_plan_is_refused(write: LedgerWriter) -> None:
-    """An answer to a plan that was never recorded is refused."""
     with pytest.raises(LedgerError):
         write.record_answer(msgspec.structs.replace(APPROVED, plan_id="no-such-plan"))
 
 
 def test_an_answer_is_used_by_one_run(answer_id: int, write: LedgerWriter) -> None:
-    """An answer can be used by one run only, which may use it again."""
     assert write.use_answer(answer_id, "run 1", AT)
     assert write.use_answer(answer_id, "run 1", LATER)
     assert not write.use_answer(answer_id, "run 2", LATER)
@@ -195,7 +190,6 @@ def test_an_answer_that_is_not_there_cannot_be_used(write: LedgerWriter) -> None
 
 
 def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """An intent can be read before its outcome, and a step has only one outcome in a run."""
     lease = write.take_lease(LOCAL, "run 1", 60, AT)
     before = {"owner": "a:8080", "clients": 7}
     call = an_intended_call(PLAN, move(1), APPROVED, answer_id, before=before)
@@ -216,7 +210,6 @@ def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWrit
 
 
 def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """A refused step has an outcome without an intent, and an outcome of an unknown intent is an error."""
     refused = an_outcome(PLAN, outcome=Outcome.REFUSED, run=RUN, at=AT, reason="not approved")
     for step_id in ("b1.s01", "b1.s02"):
         write.record_outcome(msgspec.structs.replace(refused, step_id=step_id))
@@ -247,7 +240,6 @@ def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: Le
 
 
 def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """Moves with their last times, and changes with their clients, are found from the given time on."""
     lease = write.take_lease(LOCAL, "run 1", 3600, AT)
     times = [AT, AT + timedelta(seconds=1), AT + timedelta(seconds=2), AT + timedelta(seconds=3)]
     for step, at in zip((move(1), move(2), split(), move(1)), times, strict=True):
@@ -300,7 +292,6 @@ def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -
 
 @pytest.mark.parametrize("hours", [-11, 0, 2])
 def test_times_are_utc_whatever_zone_they_come_in(hours: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """A time in any zone is kept to the microsecond and is read in UTC."""
     write.record_plan(PLAN, AT.astimezone(timezone(timedelta(hours=hours))))
     created = read.plan_row(PLAN.plan_id).created_at
     assert created == AT
@@ -308,7 +299,6 @@ def test_times_are_utc_whatever_zone_they_come_in(hours: int, write: LedgerWrite
 
 
 def test_a_time_without_a_zone_is_refused(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
-    """A time without a time zone is refused, and the plan is not recorded."""
     with pytest.raises(LedgerError, match="has no time zone"):
         write.record_plan(PLAN, AT.replace(tzinfo=None))
     with engine.connect() as connection, pytest.raises(StatementError, match="has no time zone"):

@@ -18,6 +18,7 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
 from tests.builders import ASKED_DIGEST
+from tests.cases import row_by_row
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 
 if TYPE_CHECKING:
@@ -89,16 +90,14 @@ def test_a_silence_comes_back_whole(asked: LedgerWriter, engine: Engine, read: L
     assert verify_ledger(engine).tampered == ()
 
 
-@pytest.mark.parametrize(
-    ("decision", "rests"),
-    [
-        (Decision.SNOOZED, 7 * DAY),
-        (Decision.NEVER, None),
-        (Decision.REJECTED, timedelta(hours=2)),
-        (Decision.NO_ANSWER, timedelta()),
-        (Decision.MALFORMED, timedelta()),
-        (Decision.APPROVED, timedelta()),
-    ],
+@row_by_row(
+    "decision, rests",
+    (Decision.SNOOZED, 7 * DAY),
+    (Decision.NEVER, None),
+    (Decision.REJECTED, timedelta(hours=2)),
+    (Decision.NO_ANSWER, timedelta()),
+    (Decision.MALFORMED, timedelta()),
+    (Decision.APPROVED, timedelta()),
 )
 def test_how_long_what_is_silent(
     asked: LedgerWriter, engine: Engine, decision: Decision, rests: timedelta | None
@@ -116,22 +115,19 @@ def test_how_long_what_is_silent(
 
 
 def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None:
-    """A rejected rollback does not become a silence."""
     back = msgspec.structs.replace(PLAN, batches=(msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK),))
     write.record_plan(back, AT)
     write.record_answer(a_no(Decision.REJECTED, plan_id=back.plan_id))
     assert held(engine) == []
 
 
-@pytest.mark.parametrize(
-    ("later", "expected"),
-    [
-        (Decision.APPROVED, []),
-        (Decision.REJECTED, [Decision.REJECTED]),
-        (Decision.SNOOZED, [Decision.SNOOZED]),
-        (Decision.NO_ANSWER, [Decision.NEVER]),
-        (Decision.MALFORMED, [Decision.NEVER]),
-    ],
+@row_by_row(
+    "later, expected",
+    (Decision.APPROVED, []),
+    (Decision.REJECTED, [Decision.REJECTED]),
+    (Decision.SNOOZED, [Decision.SNOOZED]),
+    (Decision.NO_ANSWER, [Decision.NEVER]),
+    (Decision.MALFORMED, [Decision.NEVER]),
 )
 def test_the_last_word_of_a_person_holds(
     asked: LedgerWriter, engine: Engine, later: Decision, expected: list[Decision]
@@ -155,7 +151,6 @@ def test_any_no_of_two_people_holds(asked: LedgerWriter, engine: Engine) -> None
 def test_a_snooze_is_over_once_its_goal_was_asked_again(
     asked: LedgerWriter, engine: Engine, decision: Decision, over: bool
 ) -> None:
-    """A snooze ends when its own goal is asked again, and other silences do not."""
     asked.record_answer(a_no(decision))
     other = msgspec.structs.replace(ASKED.asked[0], goal="retention shop/carts", batch_id="b2")
     asked.record_plan(NEWER, LATER, questions=QuestionChanges(asked=(other,)))

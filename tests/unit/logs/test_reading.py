@@ -1,4 +1,4 @@
-"""Findings in logs: messages by the class that writes them, how often and when, and an example without secrets."""
+"""Logs and thread dumps: what is found in them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ import pytest
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import MAX_LINE, require_file
 from pulsar_steward.logs.patterns import LOG_CHECKS
-from pulsar_steward.logs.reading import MAX_EXAMPLE, MINUTES, MOST_PER_MINUTE, read_logs
-from pulsar_steward.model.finding import Outlook
-from tests.unit.logs.lines import EXPIRED, SEEN, WRITTEN
+from pulsar_steward.logs.reading import MAX_EXAMPLE, MINUTES, MOST_PER_MINUTE, LogsRead, read_logs
+from pulsar_steward.model.finding import Finding, Outlook, Severity
+from tests.cases import row_by_row
+from tests.unit.logs.lines import DEADLOCK, EXPIRED, SEEN, WRITTEN, a_dump
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pulsar_steward.logs.reading import LogsRead
-    from pulsar_steward.model.finding import Finding
 
 QUIET = "12:00:00.000 INFO PulsarService messaging service is ready\n"
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.ipevRNuRP6HflG8cFKnmUPtypruRC4fb1DWtoLL62SY"
@@ -90,16 +88,14 @@ def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
     assert finding.figures == {"times": 30, "longest_milliseconds": 1029}
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "line",
-    [
-        f"2026-03-01T07:12:03.911460259Z stderr F {EXPIRED}",
-        json.dumps({"log": f"{EXPIRED}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
-        json.dumps(JSON_OF_LOG4J | {"msg": "ZooKeeper session expired"}),
-        json.dumps(JSON_OF_OTHERS | {"message": "ZooKeeper session expired"}),
-        "2026-03-01T07:12:03,943 - ERROR - [metadata-store-1:ZKSessionWatcher] - ZooKeeper session expired",
-        "2026-03-01 07:12:03.943 ERROR o.a.p.m.i.ZKSessionWatcher - ZooKeeper session expired\r",
-    ],
+    f"2026-03-01T07:12:03.911460259Z stderr F {EXPIRED}",
+    json.dumps({"log": f"{EXPIRED}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
+    json.dumps(JSON_OF_LOG4J | {"msg": "ZooKeeper session expired"}),
+    json.dumps(JSON_OF_OTHERS | {"message": "ZooKeeper session expired"}),
+    "2026-03-01T07:12:03,943 - ERROR - [metadata-store-1:ZKSessionWatcher] - ZooKeeper session expired",
+    "2026-03-01 07:12:03.943 ERROR o.a.p.m.i.ZKSessionWatcher - ZooKeeper session expired\r",
 )
 def test_other_layouts_are_known(tmp_path: Path, line: str) -> None:
     """Entries are found in the layouts of containers, in JSON and in older patterns."""
@@ -123,20 +119,18 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     assert outlook(said, "log-quota") is Outlook.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (b"", "it is empty"),
-        (b"to be or not to be\n" * 10, "no line is in a format that is known, after 10 lines"),
-        (bytes(range(256)) * 300, "no line is in a format that is known"),
-        ("\ufeff12:00 \u202e\u0000\n".encode("utf-16"), "no line is in a format that is known"),
-        (b"\x1f\x8bnot gzip at all", "could not be read to its end"),
-        (b"{" * 5000 + b"\n[[[[\n", "no line is in a format that is known, after 2 lines"),
-        (b'{"level": ["ERROR"], "message": {"a": 1}}\n', "no line is in a format that is known, after 1 line"),
-        (b'{"level": "ERROR", "message": ["a"]}\n', "no line is in a format that is known, after 1 line"),
-        (b'{"level": "hello", "message": "world"}\n', "no line is in a format that is known, after 1 line"),
-        (b'{"level": 50, "logger": "x.Some", "msg": "boom"}\n', "no line is in a format that is known, after 1 line"),
-    ],
+@row_by_row(
+    "text, words",
+    (b"", "it is empty"),
+    (b"to be or not to be\n" * 10, "no line is in a format that is known, after 10 lines"),
+    (bytes(range(256)) * 300, "no line is in a format that is known"),
+    ("\ufeff12:00 \u202e\u0000\n".encode("utf-16"), "no line is in a format that is known"),
+    (b"\x1f\x8bnot gzip at all", "could not be read to its end"),
+    (b"{" * 5000 + b"\n[[[[\n", "no line is in a format that is known, after 2 lines"),
+    (b'{"level": ["ERROR"], "message": {"a": 1}}\n', "no line is in a format that is known, after 1 line"),
+    (b'{"level": "ERROR", "message": ["a"]}\n', "no line is in a format that is known, after 1 line"),
+    (b'{"level": "hello", "message": "world"}\n', "no line is in a format that is known, after 1 line"),
+    (b'{"level": 50, "logger": "x.Some", "msg": "boom"}\n', "no line is in a format that is known, after 1 line"),
 )
 def test_what_is_no_log_is_named(tmp_path: Path, text: bytes, words: str) -> None:
     """A file without known entries is reported, no check is clear by it, and every check has a verdict."""
@@ -200,7 +194,6 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
 
 
 def test_an_example_is_short_and_cannot_hide_a_secret_at_its_end(tmp_path: Path) -> None:
-    """A secret is masked before an example is cut to its length."""
     said = read(tmp_path, f"10:00:00.000 ERROR Broker {'x ' * 130}token={TOKEN} {'y ' * 3000}\n")
 
     (finding,) = said.findings
@@ -225,7 +218,6 @@ def test_clients_that_come_again_and_again_are_found(tmp_path: Path) -> None:
 
 
 def test_a_process_that_logs_at_debug_is_found(tmp_path: Path) -> None:
-    """A process is found to log at debug when at least a tenth of its many entries are at that level."""
     line = "12:00:00.000 DEBUG ServerCnx [/10.0.0.1:4] Received CommandAck\n"
     said = read(tmp_path, line * 1000 + QUIET * 9000, line * 999, line * 1000 + QUIET * 9001)
 
@@ -251,3 +243,101 @@ def test_it_is_plain_data(tmp_path: Path) -> None:
 
     (evidence,) = [finding.evidence for finding in said.findings]
     assert json.loads(json.dumps(evidence, ensure_ascii=False).encode()) == evidence
+
+
+WATCHER = "metadata-store-zk-session-watcher-7-1"
+IO, WORKER = "pulsar-io-4-1", "bookkeeper-ml-workers-OrderedExecutor-3-0"
+
+
+def findings(folder: Path, *dumps: str) -> tuple[Finding, ...]:
+    """Findings in files of one dump each."""
+    paths = [folder / f"dump-{number}.txt" for number in range(len(dumps))]
+    for path, dump in zip(paths, dumps, strict=True):
+        path.write_text(dump, encoding="utf-8")
+    return read_logs(paths).findings
+
+
+def test_idle_threads_are_well(tmp_path: Path) -> None:
+    """Idle threads, threads that wait by design and busy ones in a single dump yield no finding."""
+    idle = a_dump(
+        (IO, "idle"), (WORKER, "queue"), ("pulsar-io-4-2", "busy"), (WATCHER, "waits"), ("pulsar-web-1", "blocked")
+    )
+    (tmp_path / "dump").write_text(idle, encoding="utf-8")
+
+    said = read_logs([tmp_path / "dump"])
+
+    assert said.findings == ()
+    verdicts = {verdict.check_id: verdict.outlook for verdict in said.verdicts}
+    assert verdicts["log-thread-dump"] is Outlook.CLEAR
+    assert verdicts["log-quota"] is Outlook.UNKNOWN
+
+
+@pytest.mark.parametrize("name", [IO, WORKER, "bookkeeper-io-3-1", "metadata-store-10-1"])
+def test_a_shared_thread_may_not_wait_for_a_future(tmp_path: Path, name: str) -> None:
+    (finding,) = findings(tmp_path, a_dump((name, "waits"), ("main", "waits")))
+
+    assert finding.severity is Severity.CRITICAL
+    assert finding.figures == {"threads": 1}
+    assert f"{name} in org.apache.pulsar.broker.service.BrokerService.getTopicSync" in finding.evidence
+
+
+def test_who_holds_a_lock_is_named(tmp_path: Path) -> None:
+    """The thread that holds the lock of a blocked thread is named, also if it is of no shared pool."""
+    (finding,) = findings(tmp_path, a_dump((IO, "blocked"), ("ForkJoinPool.commonPool-worker-19", "waits")))
+
+    assert finding.severity is Severity.WARNING
+    assert "which ForkJoinPool.commonPool-worker-19 holds" in finding.evidence
+
+
+def test_a_lock_of_another_dump_is_another_lock(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, a_dump(("main", "waits")), a_dump((IO, "blocked")))
+
+    assert "whose holder is not in the dump" in finding.evidence
+
+
+def test_the_same_work_in_every_dump_is_found(tmp_path: Path) -> None:
+    """A thread with the same work in every dump is found, unless it was idle in one of them."""
+    busy, other = a_dump((IO, "busy")), a_dump((IO, "idle"))
+
+    for dumps in ((busy, busy, busy), (busy * 3,)):
+        (finding,) = findings(tmp_path, *dumps)
+        assert (
+            "in all of 3 dumps: pulsar-io-4-1 in org.apache.pulsar.broker.service.Consumer.individualAck"
+            in finding.evidence
+        )
+    assert findings(tmp_path, busy, other, busy) == ()
+
+
+def test_the_same_thread_of_another_process_is_another_thread(tmp_path: Path) -> None:
+    assert findings(tmp_path, a_dump((IO, "busy")), a_dump(("main", "idle"), (IO, "busy"))) == ()
+
+
+def test_a_deadlock_is_critical(tmp_path: Path) -> None:
+    """A deadlock that Java reports in a thread dump is a critical finding."""
+    (finding,) = findings(tmp_path, a_dump((IO, "idle"), more=DEADLOCK))
+
+    assert (finding.severity, finding.check_id) == (Severity.CRITICAL, "log-thread-dump")
+    assert "Java itself reports a deadlock, in 1 dump of" in finding.evidence
+
+
+def test_a_dump_may_stand_in_a_log(tmp_path: Path) -> None:
+    """A thread dump within a log is found, whole or cut off, and the log is read before and after it."""
+    expired = "12:00:00.000 ERROR ZKSessionWatcher ZooKeeper session expired\n"
+    whole, cut = a_dump((IO, "waits")), a_dump((IO, "waits")).partition("JNI")[0]
+
+    for dump in (whole, cut):
+        found = findings(tmp_path, expired + dump + expired)
+        assert [(each.check_id, each.figures.get("times")) for each in found] == [
+            ("log-thread-dump", None),
+            ("log-metadata-store", 2),
+        ]
+
+
+def test_hostile_dumps_do_no_harm(tmp_path: Path) -> None:
+    """A dump with very long names, many threads and invalid states yields no findings and no error."""
+    names = "".join(
+        f'"pulsar-io-{n}{"x" * 400}" #1 tid=0x1\n   java.lang.Thread.State: NONE\n\tat {"a." * 3000}(\n'
+        for n in range(300)
+    )
+
+    assert findings(tmp_path, f'Full thread dump\n{names}\n"" \n"\x1b[31m\n') == ()

@@ -1,4 +1,4 @@
-"""Plans and what an approval of them covers: everything counts, and nothing but what is said."""
+"""A plan, its digests, its parts, and what it is worth."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.model.plan import ROLLBACK, Batch, Plan, TakenBack, approval_digest
-from pulsar_steward.model.step import SplitBundle, Touched, UnloadBundle
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.plan import (
+    ROLLBACK,
+    Batch,
+    Placement,
+    Plan,
+    TakenBack,
+    approval_digest,
+    is_about_several,
+    namespaces_of,
+    parts_of,
+)
+from pulsar_steward.model.risk import Worth, worth_of
+from pulsar_steward.model.setting import SettingName
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, Touched, UnloadBundle
+from tests.builders import a_batch, a_finding, a_move, a_plan, a_step, broker
+from tests.cases import cases, row_by_row
 from tests.unit.model.builders import BUNDLES, move, plan, split
 from tests.unit.model.processes import printed_by_hash_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 replace = msgspec.structs.replace
 
@@ -101,15 +118,13 @@ def test_a_plan_reads_back_as_it_is_written() -> None:
     assert isinstance(again.batch("b2").step("b2.s01").change, SplitBundle)
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "document",
-    [
-        b"{}",
-        b"[]",
-        plan().encoded().replace(b"unload_bundle", b"drop_bundle"),
-        plan().encoded().replace(b'"b1.s02"', b'"b1.s01"'),
-        plan().encoded().replace(b'"batch_id":"b2"', b'"batch_id":"b1"'),
-    ],
+    b"{}",
+    b"[]",
+    plan().encoded().replace(b"unload_bundle", b"drop_bundle"),
+    plan().encoded().replace(b'"b1.s02"', b'"b1.s01"'),
+    plan().encoded().replace(b'"batch_id":"b2"', b'"batch_id":"b1"'),
 )
 def test_a_document_that_is_no_plan_is_refused(document: bytes) -> None:
     """A document is refused that lacks a field, has an unknown kind of change, or an id that stands twice."""
@@ -138,9 +153,12 @@ def test_an_approval_holds_for_its_plan_only(kind: str) -> None:
     assert approval_digest(other, "b1", ["b1.s02"]) != approval_digest(plan(), "b1", ["b1.s02"])
 
 
-@pytest.mark.parametrize(
-    ("batch_id", "step_ids", "unknown"),
-    [("b9", [], "b9"), ("b1", ["b1.s01", "b1.s09"], "b1.s09"), ("b1", ["b2.s01"], "b2.s01"), ("b1", ["z", "y"], "y")],
+@row_by_row(
+    "batch_id, step_ids, unknown",
+    ("b9", [], "b9"),
+    ("b1", ["b1.s01", "b1.s09"], "b1.s09"),
+    ("b1", ["b2.s01"], "b2.s01"),
+    ("b1", ["z", "y"], "y"),
 )
 def test_what_is_not_in_the_plan_cannot_be_approved(batch_id: str, step_ids: list[str], unknown: str) -> None:
     """An approval of an unknown batch, or of a step that the batch lacks, is an error that names it."""
@@ -149,14 +167,12 @@ def test_what_is_not_in_the_plan_cannot_be_approved(batch_id: str, step_ids: lis
 
 
 def test_a_step_that_a_batch_lacks_is_an_error() -> None:
-    """A look-up of a step that the batch lacks is an error that names the step."""
     assert plan().batch("b1").step("b1.s02") == move(2)
     with pytest.raises(KeyError, match=r"b1\.s07"):
         plan().batch("b1").step("b1.s07")
 
 
 def test_clients_are_producers_and_consumers() -> None:
-    """The clients that a step touches are its producers and consumers together."""
     assert move(1).touched.clients == 7
 
 
@@ -172,3 +188,82 @@ def test_whose_rules_apply_to_a_batch() -> None:
         ((ROLLBACK, "bundle_split", "bundle_balance"), "rollback of a bundle_split and bundle_balance"),
         (("tc_balance",), "tc_balance"),
     ]
+
+
+STEPS = tuple(
+    a_step(ChangeSetting(namespace=name, name=SettingName.TTL, before=None, after=None), step_id=f"b1.s0{number}")
+    for number, name in enumerate(("a/x", "a/y", "a/y"), start=1)
+)
+GROUP = a_batch(*STEPS, parts=(1, 2))
+
+
+def test_a_group_has_its_steps_by_part() -> None:
+    assert [part.steps for part in parts_of(GROUP)] == [STEPS[:1], STEPS[1:]]
+    assert all(parts_of(part) == (part,) for part in parts_of(GROUP))
+    assert parts_of(a_batch(*STEPS)) == (a_batch(*STEPS),)
+
+
+def test_parts_are_recorded_with_the_plan() -> None:
+    """Only a plan with a group records the key `parts`, and decoding it gives the same plan."""
+    plan = a_plan(GROUP)
+    assert Plan.decoded(plan.encoded()) == plan
+    assert b"parts" in plan.encoded()
+    assert b"parts" not in a_plan(a_batch(*STEPS)).encoded()
+
+
+@cases(
+    "batch, namespaces, several",
+    ("a group", GROUP, ("a/x", "a/y"), True),
+    ("no group", a_batch(*STEPS), ("a/x", "a/y"), False),
+    ("the rollback of one", a_batch(*STEPS, kind=ROLLBACK), ("a/x", "a/y"), True),
+    ("a group in one namespace", a_batch(*STEPS[1:], parts=(1, 1)), ("a/y",), False),
+    ("moves between brokers", a_batch(a_step(), a_step(a_move(namespace="a/x")), kind=ROLLBACK), (), False),
+)
+def test_namespaces_may_be_left_out_of_some(batch: Batch, namespaces: tuple[str, ...], several: bool) -> None:
+    """A group in several namespaces, or its rollback, is about several; moves between brokers are about none."""
+    assert (namespaces_of(batch), is_about_several(batch)) == (namespaces, several)
+
+
+def growing(seconds: int, severity: Severity = Severity.WARNING) -> object:
+    """A finding about a backlog that reaches its quota in so many seconds."""
+    return msgspec.structs.replace(a_finding(severity), figures={"seconds_to_quota": seconds})
+
+
+def test_a_batch_of_which_nothing_is_known_is_worth_nothing_known() -> None:
+    assert worth_of(a_batch(findings=())) == Worth(critical=0, warnings=0)
+
+
+def test_everything_that_is_known_is_told() -> None:
+    """A batch's worth has its findings by severity, the first quota, the spread before and after, and kept messages."""
+    batch = a_batch(
+        a_step(averts=Loss(messages=7, bytes=1)),
+        a_step(averts=Loss(messages=5, bytes=1)),
+        a_step(averts=Loss(messages=None, bytes=1)),
+        findings=(growing(7200), growing(3600, Severity.CRITICAL), a_finding(Severity.INFO)),
+        before=(Placement(broker(1), 12), Placement(broker(2), 0)),
+        after=(Placement(broker(1), 6), Placement(broker(2), 6)),
+    )
+    assert worth_of(batch) == Worth(
+        critical=1, warnings=1, seconds_to_quota=3600, spread_before=12, spread_after=0, kept_messages=12
+    )
+
+
+def test_a_placement_of_one_side_alone_has_no_spread() -> None:
+    worth = worth_of(a_batch(before=(Placement(broker(1), 12),)))
+    assert (worth.spread_before, worth.spread_after) == (None, None)
+
+
+def test_what_is_worth_most_comes_first() -> None:
+    """Critical findings rank first, then the time left, kept messages and the spread; no figures rank last."""
+    ranked = [
+        Worth(critical=2, warnings=0),
+        Worth(critical=1, warnings=0, seconds_to_quota=0),
+        Worth(critical=1, warnings=9, seconds_to_quota=60),
+        Worth(critical=1, warnings=0),
+        Worth(critical=0, warnings=1, seconds_to_quota=3600),
+        Worth(critical=0, warnings=1, kept_messages=5),
+        Worth(critical=0, warnings=1, spread_before=9, spread_after=1),
+        Worth(critical=0, warnings=0),
+    ]
+    backwards = ranked[::-1]
+    assert sorted(backwards, key=lambda worth: worth.rank) == ranked

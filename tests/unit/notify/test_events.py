@@ -14,7 +14,7 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER, way_out_of_variable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.waiting import UNASKED_AFTER, UnaskedQuestion
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.notice import Occasion
+from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.notify.events import (
     batch_notices,
     finding_notices,
@@ -25,13 +25,13 @@ from pulsar_steward.notify.events import (
 )
 from pulsar_steward.notify.variable import VariableHalt, seen_now
 from tests.builders import CLUSTER, NOW
+from tests.cases import cases
 from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pulsar_steward.ledger.batch_record import BatchRun
-    from pulsar_steward.model.notice import Notice
     from tests.golden import Golden
 
 HOUR = timedelta(hours=1)
@@ -77,7 +77,6 @@ def test_a_question_that_is_about_to_end(golden: Golden) -> None:
 
 @pytest.mark.parametrize("paused", [True, False, None])
 def test_a_question_that_nobody_was_asked(golden: Golden, paused: bool | None) -> None:
-    """Nobody is told of a question that was just published, and then that nobody was asked, why, and what to do."""
     questions = [UnaskedQuestion(**OF_NOBODY), UnaskedQuestion(**{**OF_NOBODY, "title": NASTY, "plan_id": NASTY})]
     assert list(unasked_notices(questions, NOW + UNASKED_AFTER - timedelta(seconds=1), paused)) == []
     golden(texts(unasked_notices(questions, NOW + UNASKED_AFTER, paused)))
@@ -114,14 +113,11 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     golden(texts(batch_notices(ends)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "end",
-    [
-        an_end(a_step(), proved=None, approved=1),
-        an_end(a_step(Outcome.FAILED), proved=None, approved=2),
-        an_end(approved=0, proved=False),
-    ],
-    ids=["not proved yet", "steps are missing", "nothing approved"],
+    ("not proved yet", an_end(a_step(), proved=None, approved=1)),
+    ("steps are missing", an_end(a_step(Outcome.FAILED), proved=None, approved=2)),
+    ("nothing approved", an_end(approved=0, proved=False)),
 )
 def test_a_batch_that_goes_on_is_not_told(end: BatchRun) -> None:
     """A batch that is not finished, or of which no step was approved, gives no notice."""

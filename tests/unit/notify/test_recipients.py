@@ -18,6 +18,7 @@ from pulsar_steward.notify.gather import Route
 from pulsar_steward.orchestration import recipients
 from pulsar_steward.orchestration.recipient_addresses import addresses
 from pulsar_steward.policy.notify import RecipientKind
+from tests.cases import row_by_row
 from tests.unit.notify.notices import AIRFLOW, NASTY, a_notice
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def test_a_mail_by_the_provider(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_mail_that_is_not_taken_is_tried_once(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mail that the server refuses is tried once, and the error does not repeat the server's words."""
     mailing(monkeypatch, smtp)
     smtp.refuses = True
     with pytest.raises(NotDelivered, match="SMTPDataError") as caught:
@@ -97,14 +97,12 @@ def test_a_mail_needs_addresses(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch,
         recipients.send(route(RecipientKind.SMTP), MESSAGE)
 
 
-@pytest.mark.parametrize(
-    ("kind", "module"),
-    [
-        (RecipientKind.SMTP, "airflow.providers.smtp.hooks.smtp"),
-        (RecipientKind.SLACK, "airflow.providers.slack.hooks.slack_webhook"),
-        (RecipientKind.PAGERDUTY, "airflow.providers.pagerduty.hooks.pagerduty_events"),
-        (RecipientKind.APPRISE, "airflow.providers.apprise.hooks.apprise"),
-    ],
+@row_by_row(
+    "kind, module",
+    (RecipientKind.SMTP, "airflow.providers.smtp.hooks.smtp"),
+    (RecipientKind.SLACK, "airflow.providers.slack.hooks.slack_webhook"),
+    (RecipientKind.PAGERDUTY, "airflow.providers.pagerduty.hooks.pagerduty_events"),
+    (RecipientKind.APPRISE, "airflow.providers.apprise.hooks.apprise"),
 )
 def test_a_missing_provider_is_named(
     smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch, kind: RecipientKind, module: str
@@ -194,7 +192,6 @@ def test_doctor_is_told_addresses_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_missing_beside_the_connection_is_found(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mail connection without addresses and a missing mail provider are both found, each with its own remedy."""
     mailing(monkeypatch, smtp, to="")
     [unaddressed] = addresses([Asked(CONNECTION, RecipientKind.SMTP)])
     assert "`to` and `from_email`" in unaddressed.trouble

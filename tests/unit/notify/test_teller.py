@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,9 +27,7 @@ from tests.unit.notify.notices import AIRFLOW, RUN, a_notify_policy
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
-    from typing import Any
 
     from sqlalchemy import Engine
 
@@ -131,7 +129,6 @@ def test_an_event_is_told_once(office: Office) -> None:
 
 
 def test_a_worker_that_is_killed_before_it_sends_is_taken_over(office: Office) -> None:
-    """A message that a killed worker claimed is sent once, by another worker, after the claim is over."""
     halt(office.engine)
     office.killed_before = True
     with pytest.raises(Killed):
@@ -159,7 +156,6 @@ def test_a_worker_that_is_killed_after_it_sent_sends_the_same_id_again(office: O
 def test_a_worker_that_is_killed_before_it_claims_leaves_it_to_the_next(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message that was queued by a worker that was killed before its claim is sent by the next run."""
     halt(office.engine)
     with monkeypatch.context() as patched:
         patched.setattr(Outbox, "claim", _killed)
@@ -247,7 +243,6 @@ def test_an_answered_question_is_not_told_late(office: Office) -> None:
 
 
 def test_that_nobody_was_asked_is_told_until_somebody_is(office: Office) -> None:
-    """A question of nobody is told after a while, once, with the reason; and not any more where somebody was asked."""
     questions = tuple(NewQuestion(batch_id=each.batch_id, content_digest="0" * 64, goal="g") for each in PLAN.batches)
     LedgerWriter(office.engine).record_plan(PLAN, NOW, questions=QuestionChanges(asked=questions))
     assert office.round(UNASKED_AFTER - MINUTE) == Round()
@@ -306,7 +301,6 @@ def test_what_is_long_past_is_not_told(office: Office) -> None:
 
 
 def test_critical_findings_of_snapshots_are_told(office: Office, tmp_path: Path) -> None:
-    """Critical findings of snapshots are announced when they are new and when they are gone."""
     looks: list[list[dict[str, Any]]] = [[], [a_finding()], []]
     for number, findings in enumerate(looks):
         at = NOW + number * MINUTE

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pulsar_steward.ledger.rows import Decision, RecordedAnswer
+from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, QUESTION
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
-
-if TYPE_CHECKING:
-    from pulsar_steward.ledger.rows import Answer
 
 IDS = ("b1.s01", "b1.s02", "b1.s03")
 PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))

@@ -10,15 +10,13 @@ from airflow.sdk import Variable
 
 from lab.simulator import running_simulator
 from tests.apply.worksite import SKEWED, Worksite
-from tests.asking import airflow_rows_in
+from tests.asking import AirflowRows, airflow_rows_in
 from tests.builders import CLUSTER
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from tests.asking import AirflowRows
 
 
 @pytest.fixture

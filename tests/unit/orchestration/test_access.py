@@ -16,6 +16,7 @@ from pulsar_steward.orchestration import connections, events
 from pulsar_steward.orchestration.connections import ChangeAccess
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin
+from tests.cases import row_by_row
 from tests.oauth2_issuer import Issuer
 from tests.unit.pulsar.scripted import scripted_brokers
 
@@ -45,20 +46,18 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-@pytest.mark.parametrize(
-    ("fields", "login"),
-    [
-        ({"login": "me", "extra": {"auth": "basic"}}, Basic("me", SecretStr(SECRET))),
-        ({"extra": {"auth_plugin": "athenz"}}, Plugin("athenz")),
-        (
-            {"login": "c", "extra": {"issuer_url": "https://i", "audience": "urn:x", "scope": "s"}},
-            ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s"),
-        ),
-        (
-            {"extra": {"token_url": "https://i/t", "client_id": "c", "issuer_ca_file": "/ca"}},
-            ClientCredentials("c", SecretStr(SECRET), token_url="https://i/t", ca_file="/ca"),
-        ),
-    ],
+@row_by_row(
+    "fields, login",
+    ({"login": "me", "extra": {"auth": "basic"}}, Basic("me", SecretStr(SECRET))),
+    ({"extra": {"auth_plugin": "athenz"}}, Plugin("athenz")),
+    (
+        {"login": "c", "extra": {"issuer_url": "https://i", "audience": "urn:x", "scope": "s"}},
+        ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s"),
+    ),
+    (
+        {"extra": {"token_url": "https://i/t", "client_id": "c", "issuer_ca_file": "/ca"}},
+        ClientCredentials("c", SecretStr(SECRET), token_url="https://i/t", ca_file="/ca"),
+    ),
 )
 def test_what_the_extra_names_decides(fields: dict[str, Any], login: Any, admin: Any) -> None:
     """The fields of a connection's extra decide which kind of login its password belongs to."""
@@ -75,7 +74,6 @@ def test_a_login_alone_changes_nothing(admin: Any) -> None:
 
 
 def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
-    """Client credentials are read from a file, and what the extra says takes the place of what the file says."""
     file = tmp_path / "key.json"
     told = {"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i", "audience": "urn:file", "scope": "s"}
     file.write_text(json.dumps(told))
@@ -111,19 +109,17 @@ def test_transport(admin: Any) -> None:
     assert admin(extra={"front_door": "true"}).front_door is True
 
 
-@pytest.mark.parametrize(
-    ("extra", "words"),
-    [
-        ({"auth": "basic", "issuer_url": "https://i"}, "several kinds of credentials: `issuer_url`, `auth`"),
-        ({"auth": "ntlm"}, "`auth` in the extra"),
-        ({"auth": "basic"}, "basic authentication needs a user"),
-        ({"issuer_url": "https://i"}, "`client_id`"),
-        ({"token_file": "/token"}, "`token_file`, and a password"),
-        ({"front_door": "perhaps"}, "`front_door` in the extra"),
-        ({"address_map": "{"}, "`address_map`"),
-        ({"proxy": "proxy:3128"}, "`proxy`"),
-        ({"client_key_file": "/key.pem"}, "`client_key_file`"),
-    ],
+@row_by_row(
+    "extra, words",
+    ({"auth": "basic", "issuer_url": "https://i"}, "several kinds of credentials: `issuer_url`, `auth`"),
+    ({"auth": "ntlm"}, "`auth` in the extra"),
+    ({"auth": "basic"}, "basic authentication needs a user"),
+    ({"issuer_url": "https://i"}, "`client_id`"),
+    ({"token_file": "/token"}, "`token_file`, and a password"),
+    ({"front_door": "perhaps"}, "`front_door` in the extra"),
+    ({"address_map": "{"}, "`address_map`"),
+    ({"proxy": "proxy:3128"}, "`proxy`"),
+    ({"client_key_file": "/key.pem"}, "`client_key_file`"),
 )
 def test_what_contradicts_itself_is_told_with_its_key(extra: dict[str, Any], words: str, admin: Any) -> None:
     """A contradictory or invalid extra is refused with an error that names its key and not the password."""
@@ -158,7 +154,6 @@ def test_without_another_connection_one_serves_both(admin: Any) -> None:
 
 
 def test_a_connection_without_addresses_has_the_others(change: Any) -> None:
-    """A change connection without a host uses the admin connection's addresses, and only its own credentials."""
     made = change(password=CHANGING)
     looking = connections.admin_settings("east", Policy())
     assert made.observed is None
@@ -180,7 +175,6 @@ def test_a_way_without_addresses_is_an_error(change: Any) -> None:
 
 
 def test_a_secret_goes_unencrypted_where_its_own_connection_says_so(admin: Any) -> None:
-    """A token travels unencrypted only if its own connection allows it, whatever the other connection allows."""
     plain = {"schema": "http", "extra": {"allow_unencrypted_token": True}}
     admin(password=SECRET, **plain)
     with pytest.MonkeyPatch.context() as patch:
@@ -214,7 +208,6 @@ def test_files_are_in_folders_for_secrets(
 
 
 def test_a_link_within_the_folders_is_followed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A credential file is accepted when links lead to it inside an allowed folder, which may be a link itself."""
     (tmp_path / "real" / "..data").mkdir(parents=True)
     (tmp_path / "real" / "..data" / "token").write_text(SECRET)
     (tmp_path / "real" / "token").symlink_to("..data/token")
@@ -320,7 +313,6 @@ def test_events_by_client_credentials(publishing: Any, tmp_path: Path) -> None:
 
 
 def test_events_by_a_plug_in_are_refused(publishing: Any) -> None:
-    """Events are refused where the connection names an authentication plug-in."""
     with pytest.raises(ConfigurationError, match="events go nowhere: `auth_plugin`"):
         publishing(extra={"auth_plugin": "athenz"})
 
@@ -335,13 +327,11 @@ def test_no_secret_of_events_travels_unencrypted(fields: dict[str, Any], publish
         publishing(password=SECRET, **fields)
 
 
-@pytest.mark.parametrize(
-    ("fields", "origin"),
-    [
-        ({}, "the password of the connection 'pulsar_admin_east'"),
-        ({"password": SECRET}, "the connection 'pulsar_admin_east'"),
-        ({"extra": {"client_cert_file": "/c.pem"}}, "`client_cert_file` /c.pem of the connection 'pulsar_admin_east'"),
-    ],
+@row_by_row(
+    "fields, origin",
+    ({}, "the password of the connection 'pulsar_admin_east'"),
+    ({"password": SECRET}, "the connection 'pulsar_admin_east'"),
+    ({"extra": {"client_cert_file": "/c.pem"}}, "`client_cert_file` /c.pem of the connection 'pulsar_admin_east'"),
 )
 def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin: str, admin: Any) -> None:
     """The origin of credentials is their connection, or the field of it that would hold a token."""
@@ -349,6 +339,5 @@ def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin
 
 
 def test_messages_name_the_connection_that_changes(change: Any) -> None:
-    """The origin of credentials for changes is the change connection, also where the addresses are the other one's."""
     assert change(password=CHANGING).settings.origin == "the connection 'pulsar_change_east'"
     assert change().settings.origin == "the password of the connection 'pulsar_change_east'"

@@ -1,54 +1,47 @@
-"""From what Airflow recorded to what the ledger keeps: only a plain yes of a named person is a yes."""
+"""Answers of people, about batches and about groups."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pendulum
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pulsar_steward.ledger.rows import Decision, Origin
+from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
-from pulsar_steward.orchestration.question_form import APPROVE, LOSS, NEVER, REJECT, SNOOZE, SNOOZE_DAYS
+from pulsar_steward.orchestration.question_form import APPROVE, LEFT_OUT, LOSS, NEVER, REJECT, SNOOZE, SNOOZE_DAYS
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.guards import MaintenanceWindow
 from tests.builders import ASKED_DIGEST, NOW, a_batch, a_plan, a_step
+from tests.cases import cases, row_by_row
 from tests.unit.orchestration.answering import ASKED, FIRST, GONE, IDS, PLAN, POLICY, RUN, answer_to, event, ticked
 
 
-@pytest.mark.parametrize(
-    ("given_event", "steps"),
-    [
-        (event(), IDS),
-        (ticked("b1.s02"), ("b1.s02",)),
-        (ticked("b1.s03", "b1.s01"), ("b1.s01", "b1.s03")),
-        (event(timedout=GONE), IDS),
-        (event(responded_at="2026-03-01T12:00:00Z"), IDS),
-        (event(responded_at="2026-03-01T13:00:00+01:00"), IDS),
-        (event(responded_at=pendulum.datetime(2026, 3, 1, 12, tz="UTC")), IDS),
-        (event(responded_at=pendulum.datetime(2026, 3, 1, 13, tz="Europe/Berlin")), IDS),
-    ],
-    ids=[
-        "every step",
-        "one",
-        "in another order",
-        "without a word of timeouts",
-        "time as text",
-        "time of another zone",
-        "time as Airflow has it",
+@cases(
+    "given_event, steps",
+    ("every step", event(), IDS),
+    ("one", ticked("b1.s02"), ("b1.s02",)),
+    ("in another order", ticked("b1.s03", "b1.s01"), ("b1.s01", "b1.s03")),
+    ("without a word of timeouts", event(timedout=GONE), IDS),
+    ("time as text", event(responded_at="2026-03-01T12:00:00Z"), IDS),
+    ("time of another zone", event(responded_at="2026-03-01T13:00:00+01:00"), IDS),
+    ("time as Airflow has it", event(responded_at=pendulum.datetime(2026, 3, 1, 12, tz="UTC")), IDS),
+    (
         "time as Airflow has it elsewhere",
-    ],
+        event(responded_at=pendulum.datetime(2026, 3, 1, 13, tz="Europe/Berlin")),
+        IDS,
+    ),
 )
 def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
     given_event: dict[str, Any], steps: tuple[str, ...]
 ) -> None:
-    """An approval carries the person, the ticked steps in the plan's order, their digest and its expiry."""
     answer = answer_to(given_event)
     assert (answer.decision, answer.answered_by, answer.step_ids) == (Decision.APPROVED, "operator", steps)
     assert answer.digest == approval_digest(PLAN, "b1", steps)
@@ -189,21 +182,17 @@ EVICTING = ChangeSetting(
 LOSSY = a_plan(a_batch(a_step(step_id="b1.s01"), a_step(EVICTING, step_id="b1.s02")))
 
 
-@pytest.mark.parametrize(
-    ("steps", "tick", "decision"),
-    [
-        (["b1.s01", "b1.s02"], {LOSS: True}, Decision.APPROVED),
-        (["b1.s01", "b1.s02"], {LOSS: False}, Decision.REJECTED),
-        (["b1.s01", "b1.s02"], {LOSS: "true"}, Decision.REJECTED),
-        (["b1.s02"], {}, Decision.REJECTED),
-        (["b1.s01"], {}, Decision.APPROVED),
-    ],
-    ids=["confirmed", "not confirmed", "a text", "not asked", "the others only"],
+@cases(
+    "steps, tick, decision",
+    ("confirmed", ["b1.s01", "b1.s02"], {LOSS: True}, Decision.APPROVED),
+    ("not confirmed", ["b1.s01", "b1.s02"], {LOSS: False}, Decision.REJECTED),
+    ("a text", ["b1.s01", "b1.s02"], {LOSS: "true"}, Decision.REJECTED),
+    ("not asked", ["b1.s02"], {}, Decision.REJECTED),
+    ("the others only", ["b1.s01"], {}, Decision.APPROVED),
 )
 def test_what_deletes_messages_needs_a_confirmation_of_its_own(
     steps: list[str], tick: dict[str, Any], decision: Decision
 ) -> None:
-    """An approval of steps that delete messages needs a separate confirmation of the loss."""
     asked = ApprovalQuestion(plan=LOSSY, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
     answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), asked, POLICY, NOW)
 
@@ -214,21 +203,19 @@ def test_what_deletes_messages_needs_a_confirmation_of_its_own(
 KIND = PLAN.batch("b1").kind
 
 
-@pytest.mark.parametrize(
-    ("policy", "asked", "by", "said"),
-    [
-        ({"assigned_users": ["bob"]}, {}, "operator", "operator may not answer"),
-        ({"assigned_users_by_kind": {KIND: ["bob"]}}, {}, "operator", "operator may not answer"),
-        ({"assigned_users_by_kind": {KIND: ["operator"]}, "assigned_users": ["bob"]}, {}, "operator", None),
-        ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
-        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, "operator", None),
-        ({"requester_may_approve": False}, {}, "operator", "who started the run is not"),
-        ({}, {"requested_by": "operator"}, "operator", None),
-        ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
-        ({}, {"first": FIRST}, "bob", None),
-    ],
+@row_by_row(
+    "policy, asked, by, said",
+    ({"assigned_users": ["bob"]}, {}, "operator", "operator may not answer"),
+    ({"assigned_users_by_kind": {KIND: ["bob"]}}, {}, "operator", "operator may not answer"),
+    ({"assigned_users_by_kind": {KIND: ["operator"]}, "assigned_users": ["bob"]}, {}, "operator", None),
+    ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
+    ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, "operator", None),
+    ({"requester_may_approve": False}, {}, "operator", "who started the run is not"),
+    ({}, {"requested_by": "operator"}, "operator", None),
+    ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
+    ({}, {"first": FIRST}, "bob", None),
 )
 def test_only_whom_the_policy_names_can_approve(
     policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
@@ -252,7 +239,6 @@ def test_who_started_the_run_may_reject_it() -> None:
 
 
 def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
-    """A second person may confirm fewer steps than the first approved; any other step makes the answer malformed."""
     question = ApprovalQuestion(plan=PLAN, batch_id="b1", run=RUN, voice=2, first=FIRST, asked_digest=ASKED_DIGEST)
     answer = interpret(ticked("b1.s03"), question, POLICY, NOW)
     assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
@@ -265,15 +251,13 @@ def by_risk(**demands: Any) -> ApprovalPolicy:
     return ApprovalPolicy.model_validate({"by_risk": {"low": demands}})
 
 
-@pytest.mark.parametrize(
-    ("demands", "asked", "decision"),
-    [
-        ({"users": ["7"]}, {}, Decision.APPROVED),
-        ({"users": ["8"]}, {}, Decision.MALFORMED),
-        ({"requester_may_approve": False}, {"requested_by": "operator"}, Decision.MALFORMED),
-        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, Decision.APPROVED),
-        ({"people": 2}, {}, Decision.APPROVED),
-    ],
+@row_by_row(
+    "demands, asked, decision",
+    ({"users": ["7"]}, {}, Decision.APPROVED),
+    ({"users": ["8"]}, {}, Decision.MALFORMED),
+    ({"requester_may_approve": False}, {"requested_by": "operator"}, Decision.MALFORMED),
+    ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, Decision.APPROVED),
+    ({"people": 2}, {}, Decision.APPROVED),
 )
 def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
     demands: dict[str, Any], asked: dict[str, Any], decision: Decision
@@ -294,3 +278,90 @@ def test_an_approval_before_a_window_counts_from_its_opening(opens: str, hours: 
     windows = (MaintenanceWindow(opens=opens, minutes=60),)
     given = interpret(event(), ASKED, POLICY, NOW, windows)
     assert given.expires_at == NOW + timedelta(hours=hours, minutes=30)
+
+
+def expiring(namespace: str, number: int, after: TimeToLive | None) -> Step:
+    """A step that has a namespace's messages expire, or never."""
+    change = ChangeSetting(namespace=namespace, name=SettingName.TTL, before=TimeToLive(seconds=90), after=after)
+    return a_step(change, step_id=f"b1.s{number:02d}")
+
+
+LATER, SOONER = TimeToLive(seconds=900), TimeToLive(seconds=9)
+GROUP = a_plan(
+    a_batch(expiring("shop/a", 1, LATER), expiring("shop/a", 2, LATER), expiring("shop/b", 3, LATER), parts=(2, 1))
+)
+ABOUT_GROUP = ApprovalQuestion(plan=GROUP, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
+
+
+def group_answer(asked: ApprovalQuestion = ABOUT_GROUP, /, **fields: Any) -> Answer:
+    """Answer recorded for an approval, with every step ticked and these fields of its form."""
+    form = {"steps": [step.step_id for step in asked.steps], "comment": "", LEFT_OUT: [], **fields}
+    given_event = event(params_input={name: value for name, value in form.items() if value is not GONE})
+    return interpret(given_event, asked, POLICY, NOW)
+
+
+@cases(
+    "fields, steps",
+    ("none", {}, IDS),
+    ("a field that was cleared", {LEFT_OUT: None}, IDS),
+    ("the first", {LEFT_OUT: ["shop/a"]}, IDS[2:]),
+    ("the second", {LEFT_OUT: ["shop/b"]}, IDS[:2]),
+    ("ticks beside it", {LEFT_OUT: ["shop/b"], "steps": ["b1.s02", "b1.s03"]}, IDS[1:2]),
+)
+def test_all_but_some_namespaces_are_approved(fields: dict[str, Any], steps: tuple[str, ...]) -> None:
+    """A step counts if it is ticked and its namespace is not left out; digest and reason are of exactly that."""
+    answer = group_answer(**fields)
+    assert (answer.decision, answer.step_ids) == (Decision.APPROVED, steps)
+    assert answer.digest == approval_digest(GROUP, "b1", steps)
+    assert [name for name in ABOUT_GROUP.namespaces if name in answer.reason] == (fields.get(LEFT_OUT) or [])
+
+
+@cases(
+    "fields, decision",
+    ("all", {LEFT_OUT: ["shop/a", "shop/b"]}, Decision.REJECTED),
+    ("the only one that is ticked", {LEFT_OUT: ["shop/a"], "steps": ["b1.s01"]}, Decision.REJECTED),
+    ("field missing", {LEFT_OUT: GONE}, Decision.MALFORMED),
+    ("a text", {LEFT_OUT: "shop/a"}, Decision.MALFORMED),
+    ("an object", {LEFT_OUT: {"shop/a": True}}, Decision.MALFORMED),
+    ("another namespace", {LEFT_OUT: ["shop/c"]}, Decision.MALFORMED),
+    ("the tenant", {LEFT_OUT: ["shop"]}, Decision.MALFORMED),
+    ("one twice", {LEFT_OUT: ["shop/a", "shop/a"]}, Decision.MALFORMED),
+    ("a list in a list", {LEFT_OUT: [["shop/a"]]}, Decision.MALFORMED),
+    ("a number", {LEFT_OUT: ["shop/a", 1]}, Decision.MALFORMED),
+    ("a step", {LEFT_OUT: ["b1.s01"]}, Decision.MALFORMED),
+    ("without end", {LEFT_OUT: ["shop/a"] * 100_000}, Decision.MALFORMED),
+)
+def test_what_is_left_out_is_read_strictly(fields: dict[str, Any], decision: Decision) -> None:
+    """An approval is malformed when its field of excluded namespaces is anything but a list of the batch's namespaces.
+
+    It is a rejection when no ticked step remains.
+    """
+    answer = group_answer(**fields)
+    assert (answer.decision, answer.step_ids, answer.digest) == (decision, (), None)
+    assert len(answer.reason) < 500
+
+
+def test_namespaces_are_left_out_only_where_that_is_asked() -> None:
+    """An answer that leaves out a namespace is malformed where the batch is about one namespace."""
+    form = {"steps": list(IDS), "comment": "", LEFT_OUT: ["pulsar/system"]}
+    assert answer_to(event(params_input=form)).decision is Decision.MALFORMED
+
+
+def test_a_second_person_leaves_out_what_the_first_one_kept() -> None:
+    first = RecordedAnswer(answer_id=1, **msgspec.structs.asdict(group_answer(**{LEFT_OUT: ["shop/a"]})))
+    second = msgspec.structs.replace(
+        ABOUT_GROUP, voice=2, first=msgspec.structs.replace(first, answered_by="alice", answered_by_id="8")
+    )
+    assert (second.namespaces, [step.step_id for step in second.steps]) == (("shop/b",), ["b1.s03"])
+    assert group_answer(second).step_ids == ("b1.s03",)
+    assert group_answer(second, **{LEFT_OUT: ["shop/a"]}).decision is Decision.MALFORMED
+    assert group_answer(second, **{LEFT_OUT: ["shop/b"]}).decision is Decision.REJECTED
+
+
+def test_the_tick_for_loss_is_for_what_counts() -> None:
+    """A loss needs no confirmation where the namespace that would lose messages is left out."""
+    plan = a_plan(a_batch(expiring("shop/a", 1, SOONER), expiring("shop/b", 2, LATER), parts=(1, 1)))
+    asked = ApprovalQuestion(plan=plan, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
+    assert group_answer(asked).decision is Decision.REJECTED
+    assert group_answer(asked, **{LOSS: True}).step_ids == ("b1.s01", "b1.s02")
+    assert group_answer(asked, **{LEFT_OUT: ["shop/a"]}).step_ids == ("b1.s02",)

@@ -15,9 +15,9 @@ from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.plan import ROLLBACK, approval_digest
+from pulsar_steward.model.plan import ROLLBACK, Plan, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
-from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 from tests.builders import (
@@ -34,6 +34,7 @@ from tests.builders import (
     an_outcome,
     broker,
 )
+from tests.cases import row_by_row
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.model.plan import Plan
-    from pulsar_steward.orchestration.publish import Publication
 
 APPROVAL = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
 POLICY = Policy(approval=APPROVAL)
@@ -119,7 +118,6 @@ def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) 
 
 
 def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
-    """A question waits for the response time from its last request; before the first one nobody was asked."""
     assert [state(engine, minutes) for minutes in (0, 60, 400)] == [BatchState.NOT_ASKED] * 3
     request(engine, 0)
     request(engine, 50)
@@ -130,13 +128,11 @@ def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("decision", "after"),
-    [
-        (Decision.REJECTED, BatchState.REJECTED),
-        (Decision.NO_ANSWER, BatchState.UNANSWERED),
-        (Decision.MALFORMED, BatchState.UNANSWERED),
-    ],
+@row_by_row(
+    "decision, after",
+    (Decision.REJECTED, BatchState.REJECTED),
+    (Decision.NO_ANSWER, BatchState.UNANSWERED),
+    (Decision.MALFORMED, BatchState.UNANSWERED),
 )
 def test_an_answered_question_is_over_until_it_is_asked_again(
     engine: Engine, decision: Decision, after: BatchState
@@ -174,7 +170,6 @@ def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
 
 
 def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
-    """A question whose approval was refused before any call is over, and the same may be asked again."""
     answer(engine, Decision.APPROVED)
     LedgerWriter(engine).record_outcome(an_outcome(NEW, outcome=Outcome.REFUSED, run=RUN))
     assert state(engine, 6) is BatchState.STOPPED
@@ -196,7 +191,6 @@ def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine
 
 
 def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
-    """A question asked under a stricter policy ends, and its batch is asked anew once, under the looser one."""
     looser = msgspec.structs.replace(SAME, policy_digest=LOOSER.digest)
     assert published(engine, looser, 1, LOOSER).ask
     end = LedgerReader(engine).batch(NEW.plan_id, "b1").end
@@ -208,7 +202,6 @@ def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engi
 
 
 def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:
-    """A question that was asked under a stricter policy than the one in force is asked again."""
     stricter = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1))
     request(engine, 1, stricter)
     assert published(engine, SAME, 2).ask
@@ -269,7 +262,6 @@ def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
 
 
 def test_a_snooze_ends_as_it_gets_worse_and_does_not_come_back(engine: Engine) -> None:
-    """A snooze ends when its finding gets worse, and does not apply again when the finding improves later."""
     request(engine, 0)
     answer(engine, Decision.SNOOZED, silent_until=NOW + timedelta(days=9), until_worse=True)
     worse = published(engine, CRITICAL, DAY)

@@ -1,25 +1,32 @@
-"""Which questions a run asks: those that stand, and that no other run asks already."""
+"""Which plan and batches a run is about, and who is asked."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import yaml
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.silences import SilenceEnd, take_back
-from pulsar_steward.model.plan import content_digest, goal_of
-from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
-from tests.apply.worksite import said
-from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from pulsar_steward.model.plan import Plan, content_digest, goal_of
+from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run, wanted_by
+from pulsar_steward.orchestration.run_states import RunStates
+from tests.apply.worksite import Worksite, said
+from tests.asking import AirflowRows, asked
+from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
+from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
+    from pathlib import Path
+
+    from pulsar_steward.model.step import Step
 
 MINE, OTHER = "pulsar_remediate/mine", "pulsar_remediate/other/0"
 
@@ -61,7 +68,6 @@ def test_what_another_run_asks_is_not_asked_again(site: Worksite, plan: Plan) ->
 
 
 def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Plan) -> None:
-    """A run does not ask about a batch that was approved in another run, also after it was carried out there."""
     site.approve(plan, run=OTHER)
     assert chosen(plan) == ["b2"]
     assert said(site.carry_out(plan, OTHER)) == ["done"]
@@ -70,7 +76,6 @@ def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Pl
 
 
 def test_what_was_said_no_to_in_a_third_run_may_be_asked_again(site: Worksite, plan: Plan) -> None:
-    """A batch whose approval in another run was ended by a no in a third one can be asked about again."""
     site.ask(plan, OTHER)
     site.writes.record_answer(site.approval(plan, run=OTHER))
     assert chosen(plan) == ["b2"]
@@ -80,7 +85,6 @@ def test_what_was_said_no_to_in_a_third_run_may_be_asked_again(site: Worksite, p
 
 
 def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, plan: Plan) -> None:
-    """A manual run with no batch left to ask about is refused with the reason; one of a published plan asks nothing."""
     site.ask(plan, OTHER)
     wanted = RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id, kinds=("tc_balance",))
     with pytest.raises(Refused, match=rf"nothing of plan .* is to be asked: b1: run {OTHER} asks about it"):
@@ -112,3 +116,130 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
         chosen(plan)
     with pytest.raises(Refused, match=r"nothing of plan .* stands"):
         dry_run([RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], MINE)
+
+
+@cases(
+    "params, published, wanted",
+    ("the newest of a cluster", {"cluster": "east"}, [], [("east", None, ())]),
+    ("a named plan", {"cluster": "east", "plan_id": "p1"}, [], [("east", "p1", ())]),
+    ("an empty name is none", {"cluster": "east", "plan_id": ""}, [], [("east", None, ())]),
+    ("only some kinds", {"cluster": "east", "kinds": ["tc_balance"]}, [], [("east", None, ("tc_balance",))]),
+    ("a publication", {"cluster": "demo"}, [{"cluster": "east", "plan_ids": ["p1"]}], [("east", "p1", ())]),
+    (
+        "only some kinds of a publication",
+        {"cluster": "demo", "kinds": ["tc_balance"]},
+        [{"cluster": "east", "plan_ids": ["p1"]}],
+        [("east", "p1", ("tc_balance",))],
+    ),
+    (
+        "every publication, as questions of older ones stand",
+        {"cluster": "demo", "kinds": None},
+        [
+            {"cluster": "west", "plan_ids": ["w1"]},
+            {"cluster": "east", "plan_ids": ["p1", "p3"]},
+            {"cluster": "east", "plan_ids": ["p2", "p1"]},
+        ],
+        [("east", "p1", ()), ("east", "p3", ()), ("east", "p2", ()), ("west", "w1", ())],
+    ),
+    (
+        "one publication among events that are none",
+        {"cluster": "demo"},
+        [{"cluster": 7, "plan_ids": ["x"]}, {"plan_ids": "x"}, {"cluster": "east", "plan_ids": ["p1"]}],
+        [("east", "p1", ())],
+    ),
+    ("a publication of no plan", {"cluster": "demo"}, [{"cluster": "east"}], [("demo", None, ())]),
+)
+def test_what_a_run_is_about(
+    params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]
+) -> None:
+    """Publications take precedence over a run's cluster and plan, and clusters come in order of their names."""
+    expected = tuple(
+        RemediateParams(
+            cluster=cluster,
+            plan_id=plan_id,
+            kinds=kinds,
+            published=any(plan_id in event.get("plan_ids", ()) for event in published),
+        )
+        for cluster, plan_id, kinds in wanted
+    )
+    assert wanted_by(params, published) == expected
+
+
+def test_a_run_is_asked_about_once() -> None:
+    """All tasks of a run are known by one question to Airflow, mapped and unmapped ones."""
+    asked: list[tuple[str, list[str]]] = []
+
+    def get_task_states(dag_id: str, run_ids: list[str]) -> dict[str, Any]:
+        asked.append((dag_id, run_ids))
+        return {run_ids[0]: {"batch.approve_0": "deferred", "batch.approve_10": "failed", "report": None}}
+
+    states = RunStates(SimpleNamespace(get_task_states=get_task_states))
+    run = "pulsar_remediate/asset_triggered__2026-03-01T12:00:00+00:00"
+    ended = [states.has_ended(f"{run}/{index}", "batch.approve") for index in (0, 10, 1)]
+    assert (ended, states.has_ended(f"{run}/-1", "report"), states.has_ended(f"{run}/-1", "choose")) == (
+        [False, True, True],
+        False,
+        True,
+    )
+    assert states.failed("pulsar_remediate/asset_triggered__2026-03-01T12:00:00+00:00", ["batch.approve"]) == [
+        "batch.approve_10"
+    ]
+    assert asked == [("pulsar_remediate", [run.removeprefix("pulsar_remediate/")])]
+
+
+@pytest.mark.parametrize("paused", [True, False, None])
+def test_whether_the_dag_that_asks_is_paused(paused: bool | None) -> None:
+    """Airflow says it since 3.2; of 3.1 it is not known."""
+    dags: dict[str, Any] = {} if paused is None else {"get_dag": lambda _: SimpleNamespace(is_paused=paused)}
+    assert RunStates(SimpleNamespace(**dags)).asking_is_paused() is paused
+
+
+@pytest.fixture
+def folder(tmp_path: Path, airflow_rows: AirflowRows) -> Path:
+    """Home of the policy in force, beside an Airflow that keeps questions."""
+    assert airflow_rows is not None
+    return tmp_path
+
+
+def by_risk(site: Worksite, folder: Path, **levels: dict[str, Any]) -> None:
+    """Puts a policy in force."""
+    approval = {"by_risk": levels}
+    (folder / "policy.yaml").write_text(
+        yaml.safe_dump({"approval": {"valid_minutes": 60, **approval}}), encoding="utf-8"
+    )
+    site.policy = a_policy(approval=approval)
+
+
+def calm(site: Worksite) -> Step:
+    """A move that can be undone."""
+    return a_step(site.move(1), step_id="b1.s01", undo=site.move(1), undo_note="Move it back.")
+
+
+def test_those_are_asked_whom_the_risk_demands(site: Worksite, folder: Path) -> None:
+    """A step that cannot be undone is asked of the users of its risk, and one that can be undone of anybody."""
+    by_risk(site, folder, medium={"users": ["7", "8"]})
+    assert asked(site.asked_without_answer(calm(site))).assigned_users is None
+    assert asked(site.asked_without_answer(site.split(1)), run="dag/another run/0").assigned_users == [
+        {"id": "7", "name": "7"},
+        {"id": "8", "name": "8"},
+    ]
+
+
+def test_a_second_person_is_asked_where_the_risk_demands_one(site: Worksite, folder: Path) -> None:
+    """A second approver is asked for medium risk only, as the policy demands it."""
+    by_risk(site, folder, medium={"people": 2})
+    plan = site.asked_without_answer(site.split(0))
+    site.approve(plan)
+    assert "second approval" in asked(plan, voice=2).subject
+    other = site.asked_without_answer(calm(site))
+    site.approve(other)
+    with pytest.raises(AirflowSkipException, match="no second person"):
+        asked(other, voice=2)
+
+
+def test_the_question_says_its_risk_its_worth_and_when(site: Worksite, folder: Path) -> None:
+    """A question states the risk of its batch, what the batch is worth, and when it would be carried out."""
+    by_risk(site, folder)
+    task = asked(site.asked_without_answer(site.split(0)))
+    assert "medium risk" in task.subject
+    assert all(f"### {heading}" in (task.body or "") for heading in ("Risk: medium", "What it is worth", "When"))

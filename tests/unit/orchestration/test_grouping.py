@@ -7,26 +7,35 @@ from datetime import timedelta
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.plan import ROLLBACK, content_digest, goal_of, goals_in, namespaces_of, numbered, parts_of
+from pulsar_steward.model.plan import (
+    ROLLBACK,
+    Batch,
+    Plan,
+    content_digest,
+    goal_of,
+    goals_in,
+    namespaces_of,
+    numbered,
+    parts_of,
+)
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import SnapshotView, decide
+from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pulsar_steward.model.plan import Batch, Plan
-    from pulsar_steward.orchestration.publish import Publication
     from pulsar_steward.policy.schema import Policy
 
 
@@ -57,7 +66,7 @@ def expiry(namespace: str, seconds: int = 60, **fields: Any) -> Batch:
 def planned(*batches: Batch, snapshot: str = "new") -> Plan:
     """A plan as planners make it."""
     plan = a_plan(snapshot_id=snapshot)
-    return msgspec.structs.replace(plan, batches=numbered(batches), taken_at=NOW)
+    return replace(plan, batches=numbered(batches), taken_at=NOW)
 
 
 def sized(by: str, **approval: Any) -> Policy:
@@ -103,7 +112,7 @@ class Book:
 
     def becomes(self, state: BatchState) -> None:
         """All questions are in this state."""
-        self.standing = [msgspec.structs.replace(each, state=state) for each in self.standing]
+        self.standing = [replace(each, state=state) for each in self.standing]
 
     def reject(self, minutes: int = 5) -> None:
         """A person rejects all questions."""
@@ -160,17 +169,22 @@ def test_by_namespace_a_plan_is_what_planners_made() -> None:
         assert in_questions(policy, AX, AY, a_batch()).encoded() == planned(AX, AY, a_batch()).encoded()
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (sized("tenant"), [("a/x", "a/y"), ("b/x",), ("a/x",), ("b/x",)]),
-        (sized("kind"), [("a/x", "b/x", "a/y"), ("a/x", "b/x")]),
-        (sized("namespace", decide_by_kind={"retention": "kind"}), [("a/x",), ("b/x",), ("a/y",), ("a/x", "b/x")]),
-        (sized("kind", decide_by_kind={"retention": "namespace"}), [("a/x", "b/x", "a/y"), ("a/x",), ("b/x",)]),
-        (sized("kind", most_steps=2), [("a/x", "b/x"), ("a/y",), ("a/x", "b/x")]),
-        (sized("kind", most_steps=1), [("a/x",), ("b/x",), ("a/y",), ("a/x",), ("b/x",)]),
-    ],
-    ids=["tenant", "kind", "one kind", "all but one kind", "at most two", "at most one"],
+@cases(
+    "policy, expected",
+    ("tenant", sized("tenant"), [("a/x", "a/y"), ("b/x",), ("a/x",), ("b/x",)]),
+    ("kind", sized("kind"), [("a/x", "b/x", "a/y"), ("a/x", "b/x")]),
+    (
+        "one kind",
+        sized("namespace", decide_by_kind={"retention": "kind"}),
+        [("a/x",), ("b/x",), ("a/y",), ("a/x", "b/x")],
+    ),
+    (
+        "all but one kind",
+        sized("kind", decide_by_kind={"retention": "namespace"}),
+        [("a/x", "b/x", "a/y"), ("a/x",), ("b/x",)],
+    ),
+    ("at most two", sized("kind", most_steps=2), [("a/x", "b/x"), ("a/y",), ("a/x", "b/x")]),
+    ("at most one", sized("kind", most_steps=1), [("a/x",), ("b/x",), ("a/y",), ("a/x",), ("b/x",)]),
 )
 def test_the_policy_says_what_is_asked_together(policy: Policy, expected: list[tuple[str, ...]]) -> None:
     """The policy sets which namespaces share a question; questions keep the plan's order, and each has one kind."""
@@ -179,21 +193,23 @@ def test_the_policy_says_what_is_asked_together(policy: Policy, expected: list[t
     assert [batch.batch_id for batch in plan.batches] == [f"b{n}" for n in range(1, len(expected) + 1)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "pair",
-    [
-        pytest.param((AX, expiry("a/y")), id="kinds"),
-        pytest.param((expiry("a/x"), expiry("a/y", 0)), id="what loses messages, and what does not"),
-        pytest.param((AX, a_batch(a_step(AY.steps[0].change), kind=AY.kind)), id="what cannot be undone"),
-        pytest.param((AX, quota("a/y", name=SettingName.AGE_QUOTA)), id="what a guard stops only at the call"),
-        pytest.param((AX, msgspec.structs.replace(AY, steps=(msgspec.structs.replace(
-            AY.steps[0], loss=Loss(messages=1, bytes=1)),))), id="what loses messages all the same"),
-        pytest.param((a_batch(), a_batch(a_step(a_move(namespace="a/y")))), id="moves"),
-        pytest.param((a_batch(a_step(a_move(namespace="a/x")), kind="bundle_balance"),
-                      a_batch(a_step(a_move(namespace="a/y")), kind="bundle_balance")), id="moves of two namespaces"),
-        pytest.param(tuple(msgspec.structs.replace(each, kind=ROLLBACK) for each in (AX, AY)), id="rollbacks"),
-    ],
-)  # fmt: skip
+    ("kinds", (AX, expiry("a/y"))),
+    ("what loses messages, and what does not", (expiry("a/x"), expiry("a/y", 0))),
+    ("what cannot be undone", (AX, a_batch(a_step(AY.steps[0].change), kind=AY.kind))),
+    ("what a guard stops only at the call", (AX, quota("a/y", name=SettingName.AGE_QUOTA))),
+    (
+        "what loses messages all the same",
+        (AX, replace(AY, steps=(replace(AY.steps[0], loss=Loss(messages=1, bytes=1)),))),
+    ),
+    ("moves", (a_batch(), a_batch(a_step(a_move(namespace="a/y"))))),
+    (
+        "moves of two namespaces",
+        tuple(a_batch(a_step(a_move(namespace=name)), kind="bundle_balance") for name in ("a/x", "a/y")),
+    ),
+    ("rollbacks", tuple(replace(each, kind=ROLLBACK) for each in (AX, AY))),
+)
 def test_some_things_are_never_asked_together(pair: tuple[Batch, Batch]) -> None:
     """Moves, rollbacks, and batches that differ in kind, loss or undo are never merged into one question."""
     assert len(in_questions(sized("kind"), *pair).batches) == 2
@@ -207,7 +223,6 @@ def test_what_is_alike_is_asked_together() -> None:
 
 
 def test_a_group_is_cut_between_namespaces() -> None:
-    """A group with too many steps is cut between namespaces, then between batches, and never within a batch."""
     policy = sized("kind", most_steps=3)
     assert about(in_questions(policy, quota("a/x", steps=2), quota("a/y", steps=2), AZ)) == [("a/x",), ("a/y", "a/z")]
     crowd = (quota("a/x", steps=2), quota("a/x", 2, steps=2), AY, quota("a/z", steps=5))
@@ -228,7 +243,7 @@ def test_a_group_has_no_more_steps_than_may_be_changed_in_one_run() -> None:
 def test_a_group_is_what_its_parts_are() -> None:
     """A group keeps the order and dependencies of steps, and its parts have the content that they have alone."""
     first, second = quota("a/x", steps=2), quota("a/y")
-    second = msgspec.structs.replace(second, steps=(*second.steps, *quota("a/y", size=2).steps))
+    second = replace(second, steps=(*second.steps, *quota("a/y", size=2).steps))
     alone, (group,) = planned(first, second), in_questions(sized("kind"), first, second).batches
     assert [(step.step_id, step.after) for step in group.steps] == [
         ("b1.s01", ()),
@@ -258,18 +273,15 @@ def test_a_group_that_stands_is_not_asked_again_because_another_joins() -> None:
     assert book.asked == [("a/x", "a/y"), ("a/z",), ("b/x",)]
 
 
-@pytest.mark.parametrize(
-    ("batches", "reason", "expected"),
-    [
-        pytest.param((AX, quota("a/y", 2)), "changed", [("a/x", "a/y")], id="another value"),
-        pytest.param((AX,), "changed", [("a/x",)], id="one is gone"),
-        pytest.param((AZ,), "no_longer_proposed", [("a/z",)], id="all are gone"),
-    ],
+@cases(
+    "batches, reason, expected",
+    ("another value", (AX, quota("a/y", 2)), "changed", [("a/x", "a/y")]),
+    ("one is gone", (AX,), "changed", [("a/x",)]),
+    ("all are gone", (AZ,), "no_longer_proposed", [("a/z",)]),
 )
 def test_a_group_of_which_a_part_changed_is_asked_anew(
     batches: tuple[Batch, ...], reason: str, expected: list[tuple[str, ...]]
 ) -> None:
-    """A question about several namespaces ends when a part changes or is gone, and what is left is asked anew."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     (end,) = book.publish(*batches).questions.ended
@@ -278,7 +290,6 @@ def test_a_group_of_which_a_part_changed_is_asked_anew(
 
 
 def test_questions_that_stand_keep_their_size_when_the_policy_changes() -> None:
-    """Open questions keep their grouping when the policy's grouping changes."""
     for before, after in (("namespace", "kind"), ("kind", "namespace")):
         book = Book(sized(before))
         book.publish(AX, AY)
@@ -302,14 +313,13 @@ def test_a_rejected_group_silences_its_parts() -> None:
 
 
 def test_a_snoozed_group_silences_its_namespaces() -> None:
-    """A snooze holds for each namespace of its question, and only a namespace that gets worse is asked about again."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.snooze()
     assert not book.publish(quota("a/x", 2), AY, snapshot="other value").ask
     book.publish(AX, AY, AZ, snapshot="more")
     assert book.asked == [("a/x", "a/y"), ("a/z",)]
-    worse = msgspec.structs.replace(AX, findings=(a_finding(Severity.CRITICAL),))
+    worse = replace(AX, findings=(a_finding(Severity.CRITICAL),))
     book.publish(worse, AY, AZ, snapshot="worse")
     assert book.asked == [("a/x", "a/y"), ("a/z",), ("a/x",)]
     assert not book.publish(worse, AY, AZ, snapshot="as bad").ask
@@ -337,7 +347,6 @@ def test_a_rejection_of_one_does_not_silence_a_group() -> None:
 
 
 def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
-    """A group that timed out is asked again together with the namespace that joined it."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.becomes(BatchState.UNANSWERED)
@@ -347,7 +356,6 @@ def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
 
 
 def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
-    """While a group is in use, only other namespaces than its own are asked about."""
     book = Book(sized("kind"))
     book.publish(AX, AY)
     book.becomes(BatchState.CHANGING)
@@ -368,7 +376,6 @@ def test_a_partial_snapshot_that_shows_a_part_of_a_group_asks_nothing() -> None:
 
 
 def test_a_greater_loss_in_a_part_is_another_question() -> None:
-    """A question ends when the loss of one of its parts grows, and stands when that loss shrinks."""
     some, less, more = (expiry("a/x", loss=Loss(messages=n, bytes=9)) for n in (5, 4, 6))
     book = Book(sized("kind"))
     book.publish(some, expiry("a/y"))

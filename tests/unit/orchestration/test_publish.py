@@ -1,4 +1,4 @@
-"""Decisions on a new plan's batches, and on the questions that stand."""
+"""Decisions on a new plan's batches, on the questions that stand, and which proposal is worse than another."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ import pytest
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import EndReason
-from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.plan import content_digest, goal_of, loses_more, numbered
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.loss import InFlight, Loss
+from pulsar_steward.model.plan import Batch, Plan, content_digest, goal_of, loses_more, numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch
+from pulsar_steward.orchestration.contents import got_worse
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_step, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pulsar_steward.model.plan import Batch, Plan
 
 POLICY = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
 STATES = (BatchState.NOT_ASKED, BatchState.WAITING, BatchState.CHANGING, BatchState.UNANSWERED)
@@ -102,89 +103,62 @@ MOVE_DISTURBS = a_batch(a_step(touched=Touched(producers=6000, consumers=5000, t
 MOVE_WAITS = asked(1, MOVE)
 
 
-@pytest.mark.parametrize(
-    ("batches", "standing", "expected"),
-    [
-        pytest.param([SHOP], [], (["b1"], [], []), id="the first"),
-        pytest.param([SHOP], [WAITS], ([], [1], []), id="the same waits"),
-        pytest.param([BANK, SHOP], [WAITS], (["b1"], [1], []), id="only what is new is asked"),
-        pytest.param([SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")]), id="another value"),
-        pytest.param([BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)]), id="another namespace"),
-        pytest.param([], [WAITS], ([], [], [(1, "no_longer_proposed", None)]), id="healed by itself"),
-        pytest.param(
-            [OTHER_MOVE, SHOP],
-            [asked(1, MOVE), asked(2, SHOP)],
-            (["b1"], [2], [(1, "changed", "b1")]),
-            id="one of two changed",
-        ),
-        pytest.param([SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], []), id="less is lost"),
-        pytest.param(
-            [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")]), id="more is lost"
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False)],
-            (["b1"], [], [(1, "policy_loosened", "b1")]),
-            id="an answer would be refused",
-        ),
-        pytest.param(
-            [BANK],
-            [asked(1, SHOP, answerable=False)],
-            (["b1"], [], [(1, "policy_loosened", None)]),
-            id="and it is gone",
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False, batch=None)],
-            (["b1"], [], [(1, "policy_loosened", "b1")]),
-            id="its plan cannot be read",
-        ),
-        pytest.param(
-            [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"
-        ),
-        pytest.param([SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the same is being carried out"),
-        pytest.param(
-            [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="the goal is being worked at"
-        ),
-        pytest.param([BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], []), id="another goal is worked at"),
-        pytest.param(
-            [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], []), id="nothing is left while it is carried out"
-        ),
-        pytest.param(
-            [MOVE, BANK],
-            [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
-            (["b2"], [1], []),
-            id="another part of a goal that is worked at",
-        ),
-        pytest.param(
-            [SHOP],
-            [asked(1, SHOP, answerable=False), asked(2, SHOP)],
-            ([], [2], [(1, "policy_loosened", None)]),
-            id="one of two can be answered",
-        ),
-        pytest.param(
-            [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")]), id="the same with a higher risk"
-        ),
-        pytest.param([MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], []), id="the same with a lower risk"),
-        pytest.param(
-            [MOVE_DISTURBS],
-            [asked(1, MOVE, BatchState.CHANGING)],
-            ([], [], []),
-            id="its risk rises as it is carried out",
-        ),
-        pytest.param(
-            [MOVE_DISTURBS],
-            [asked(1, MOVE, BatchState.NOT_ASKED)],
-            (["b1"], [], [(1, "changed", "b1")]),
-            id="its risk rises before anybody is asked",
-        ),
-        pytest.param(
-            [SHOP_LATER],
-            [asked(1, SHOP, BatchState.NOT_ASKED)],
-            (["b1"], [], [(1, "changed", "b1")]),
-            id="another value before anybody is asked",
-        ),
-    ],
+@cases(
+    "batches, standing, expected",
+    ("the first", [SHOP], [], (["b1"], [], [])),
+    ("the same waits", [SHOP], [WAITS], ([], [1], [])),
+    ("only what is new is asked", [BANK, SHOP], [WAITS], (["b1"], [1], [])),
+    ("another value", [SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("another namespace", [BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)])),
+    ("healed by itself", [], [WAITS], ([], [], [(1, "no_longer_proposed", None)])),
+    ("one of two changed", [OTHER_MOVE, SHOP], [asked(1, MOVE), asked(2, SHOP)], (["b1"], [2], [(1, "changed", "b1")])),
+    ("less is lost", [SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], [])),
+    ("more is lost", [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")])),
+    (
+        "an answer would be refused",
+        [SHOP],
+        [asked(1, SHOP, answerable=False)],
+        (["b1"], [], [(1, "policy_loosened", "b1")]),
+    ),
+    ("and it is gone", [BANK], [asked(1, SHOP, answerable=False)], (["b1"], [], [(1, "policy_loosened", None)])),
+    (
+        "its plan cannot be read",
+        [SHOP],
+        [asked(1, SHOP, answerable=False, batch=None)],
+        (["b1"], [], [(1, "policy_loosened", "b1")]),
+    ),
+    ("timed out", [SHOP], [asked(1, SHOP, BatchState.UNANSWERED)], (["b1"], [], [(1, "asked_anew", "b1")])),
+    ("the same is being carried out", [SHOP], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    ("the goal is being worked at", [SHOP_LATER], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    ("another goal is worked at", [BANK], [asked(1, SHOP, BatchState.CHANGING)], (["b1"], [], [])),
+    ("nothing is left while it is carried out", [], [asked(1, SHOP, BatchState.CHANGING)], ([], [], [])),
+    (
+        "another part of a goal that is worked at",
+        [MOVE, BANK],
+        [asked(1, MOVE), asked(2, OTHER_MOVE, BatchState.CHANGING)],
+        (["b2"], [1], []),
+    ),
+    (
+        "one of two can be answered",
+        [SHOP],
+        [asked(1, SHOP, answerable=False), asked(2, SHOP)],
+        ([], [2], [(1, "policy_loosened", None)]),
+    ),
+    ("the same with a higher risk", [MOVE_DISTURBS], [MOVE_WAITS], (["b1"], [], [(1, "changed", "b1")])),
+    ("the same with a lower risk", [MOVE], [asked(1, MOVE_DISTURBS)], ([], [1], [])),
+    ("its risk rises as it is carried out", [MOVE_DISTURBS], [asked(1, MOVE, BatchState.CHANGING)], ([], [], [])),
+    (
+        "its risk rises before anybody is asked",
+        [MOVE_DISTURBS],
+        [asked(1, MOVE, BatchState.NOT_ASKED)],
+        (["b1"], [], [(1, "changed", "b1")]),
+    ),
+    (
+        "another value before anybody is asked",
+        [SHOP_LATER],
+        [asked(1, SHOP, BatchState.NOT_ASKED)],
+        (["b1"], [], [(1, "changed", "b1")]),
+    ),
 )
 def test_each_batch_is_asked_once(
     batches: list[Batch], standing: list[AskedBatch], expected: tuple[list[str], list[int], list[Any]]
@@ -223,14 +197,11 @@ def test_a_higher_risk_names_both_levels() -> None:
 
 
 def test_what_no_task_waits_for_names_the_run() -> None:
-    """The end of a question whose task is gone says which run does not wait for its answer any more."""
     (end,) = decided([SHOP], [asked(1, SHOP, BatchState.UNANSWERED, gone="dag/run/0")]).questions.ended
     assert end.words.startswith("run dag/run/0 does not wait for an answer any more, and recorded none; batch b1 of")
 
 
-@pytest.mark.parametrize(
-    ("batch", "asks"), [pytest.param(SHOP, False, id="the same"), pytest.param(SHOP_LATER, True, id="something else")]
-)
+@cases("batch, asks", ("the same", SHOP, False), ("something else", SHOP_LATER, True))
 @pytest.mark.parametrize("stands", [True, False])
 def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
     """A batch that was rejected in an earlier plan is not asked again, and one with another content is."""
@@ -241,7 +212,6 @@ def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None
 
 
 def test_a_greater_loss_than_was_rejected_is_asked() -> None:
-    """A rejected batch is asked again when its loss is greater than the rejected one, and not when it is smaller."""
     assert decided([SHOP_LOSES_MORE], [], [rejected(SHOP_LOSES, 1)]).ask
     assert not decided([SHOP_LOSES], [], [rejected(SHOP_LOSES_MORE, 1)]).ask
 
@@ -260,14 +230,12 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
     assert not decide(plan, SnapshotView.COMPLETE, here[1:], (rejected(SHOP, 1),)).ask
 
 
-@pytest.mark.parametrize(
-    ("batches", "expected"),
-    [
-        pytest.param([], ([], [], []), id="nothing"),
-        pytest.param([BANK], (["b1"], [], []), id="something else"),
-        pytest.param([SHOP], ([], [1], []), id="the same"),
-        pytest.param([SHOP_LATER], (["b1"], [], [(1, "changed", "b1")]), id="the same goal"),
-    ],
+@cases(
+    "batches, expected",
+    ("nothing", [], ([], [], [])),
+    ("something else", [BANK], (["b1"], [], [])),
+    ("the same", [SHOP], ([], [1], [])),
+    ("the same goal", [SHOP_LATER], (["b1"], [], [(1, "changed", "b1")])),
 )
 def test_a_partial_snapshot_proves_nothing_absent(
     batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]
@@ -317,3 +285,71 @@ def test_whatever_stood_and_whatever_is_seen() -> None:
             assert by is None or by in asks, case
             said_no = state is BatchState.NOT_ASKED and no is not None
             assert view is SnapshotView.COMPLETE or by or reason == EndReason.POLICY_LOOSENED or said_no, case
+
+
+def found(check_id: str = "ttl-before-quota", severity: Severity = Severity.WARNING, **fields: Any) -> Finding:
+    """A finding about a namespace."""
+    return msgspec.structs.replace(a_finding(severity, check_id=check_id), subject="shop/orders", **fields)
+
+
+def proposal(*findings: Finding, seconds: int = 60, **fields: Any) -> Batch:
+    """A batch that sets a time to live; `fields` are those of its step."""
+    change = ChangeSetting(
+        namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=seconds)
+    )
+    return a_batch(a_step(change, **fields), kind="retention", findings=findings or (found(),))
+
+
+def messages(number: int) -> Loss:
+    """A loss of so many messages."""
+    return Loss(messages=number, bytes=0)
+
+
+def stored(size: int) -> Loss:
+    """A loss of so many stored bytes."""
+    return Loss(messages=0, bytes=size)
+
+
+@cases(
+    "now, then, words",
+    ("the same", proposal(), proposal(), None),
+    ("another value", proposal(seconds=90), proposal(), None),
+    ("more of it", proposal(found(evidence="5 more", figures={"backlog": 9})), proposal(), None),
+    ("more severe", proposal(found(severity=Severity.CRITICAL)), proposal(), "is critical by now"),
+    ("less severe", proposal(), proposal(found(severity=Severity.CRITICAL)), None),
+    ("a new one", proposal(found(), found("quota-stuck")), proposal(), "quota-stuck of shop/orders"),
+    ("one is gone", proposal(), proposal(found(), found("quota-stuck")), None),
+    ("messages are lost", proposal(loss=messages(1)), proposal(), "more would be lost"),
+    ("more messages", proposal(loss=messages(2)), proposal(loss=messages(1)), "more would be lost"),
+    ("more bytes", proposal(loss=stored(2)), proposal(loss=stored(1)), "more would be lost"),
+    ("as much is lost", proposal(loss=messages(1)), proposal(loss=messages(1)), None),
+    ("more by another value", proposal(seconds=9, loss=stored(2)), proposal(loss=stored(1)), "more would be lost"),
+    ("nothing is lost any more", proposal(), proposal(loss=stored(1)), None),
+    (
+        "more comes again than there is room for",
+        proposal(in_flight=InFlight(again=30_001)),
+        proposal(in_flight=InFlight(again=10_000)),
+        "more messages are in flight",
+    ),
+    (
+        "as much as there is room for",
+        proposal(in_flight=InFlight(again=30_000)),
+        proposal(in_flight=InFlight(again=10_000)),
+        None,
+    ),
+    ("what was asked cannot be read", proposal(), None, "cannot be read"),
+)
+def test_worse(now: Batch, then: Batch | None, words: str | None) -> None:
+    """A proposal is worse by a new or more severe finding or by a greater loss, and not by other figures."""
+    why = got_worse(now, then)
+    assert (why is None) == (words is None)
+    assert (words or "") in (why or "")
+
+
+def test_a_loss_that_moves_to_another_setting_is_greater_there() -> None:
+    """A proposal is worse when the loss of one setting grows, however much the loss of another one shrinks."""
+    other = ChangeSetting(namespace="shop/carts", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    now = a_batch(a_step(proposal().steps[0].change, loss=stored(1)), a_step(other, loss=stored(5)))
+    then = a_batch(a_step(proposal().steps[0].change, loss=stored(9)), a_step(other, loss=stored(4)))
+    assert got_worse(now, then) is not None
+    assert got_worse(then, now) is not None

@@ -13,13 +13,13 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.event import listen
 
 from pulsar_steward.apply.gate import ask_for_permit
 from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.publishing import QuestionChanges
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import BatchKey, Decision
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import connections, question_trigger
@@ -37,18 +37,15 @@ from pulsar_steward.orchestration.question_form import (
     UNTIL_WORSE,
 )
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
-from tests.apply.worksite import RUN, a_question
+from tests.apply.worksite import RUN, Worksite, a_question
 from tests.asking import a_context, a_task, answer_of, asked
 from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step, waiting_in
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
 
-    from sqlalchemy import Engine
-
-    from pulsar_steward.ledger.rows import BatchKey
     from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
 
 ANSWERED = TriggerEvent({"chosen_options": [APPROVE]})  # type: ignore[no-untyped-call]  # Airflow has no types there
 
@@ -122,7 +119,6 @@ def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trigger ends with the reason when the question ends in the ledger, and cancels the wait for an answer."""
     seen = answers(monkeypatch, lambda: asyncio.sleep(3600))
     ledger_says(monkeypatch, None, None, "it was seen otherwise")
     (event,) = fired(a_trigger())
@@ -251,7 +247,6 @@ def asked_form(site: Worksite, plan: Plan, run: str = RUN) -> ApproveBatch:
 
 @pytest.mark.usefixtures("airflow_rows")
 def test_a_question_about_several_namespaces_lets_some_be_left_out(site: Worksite) -> None:
-    """A question about several namespaces offers to leave out some, none at first; one about a single one does not."""
     names = ["shop/a", "shop/b"]
     changes = [
         ChangeSetting(namespace=name, name=SettingName.TTL, before=None, after=TimeToLive(seconds=0)) for name in names
@@ -276,7 +271,6 @@ def test_every_step_may_be_taken_out(site: Worksite) -> None:
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:
-    """The task is skipped for a question that ended before it was asked, and no request is recorded."""
     plan = a_question_of(site)
     site.end(plan)
     with pytest.raises(AirflowSkipException, match="nobody is asked: the question ended"):
@@ -286,7 +280,6 @@ def test_what_ended_is_not_asked(site: Worksite) -> None:
 
 @pytest.mark.usefixtures("airflow_rows")
 def test_what_another_run_asks_is_not_asked_here(site: Worksite) -> None:
-    """The task is skipped for a question that another run asks, names that run, and records no request."""
     plan = a_question_of(site)
     site.ask(plan, "pulsar_remediate/other/0")
     with pytest.raises(AirflowSkipException, match="nobody is asked here: run pulsar_remediate/other/0 asks about it"):
@@ -331,15 +324,13 @@ def a_setting_of(site: Worksite) -> Plan:
     return site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
 
 
-@pytest.mark.parametrize(
-    ("proposed", "options"),
-    [(a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])],
+@row_by_row(
+    "proposed, options", (a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])
 )
 @pytest.mark.usefixtures("airflow_rows")
 def test_a_question_may_be_snoozed_or_never_wanted(
     site: Worksite, proposed: Callable[[Worksite], Plan], options: list[str]
 ) -> None:
-    """A form offers a snooze with its days, and `never` only for a question about one namespace."""
     task = asked(proposed(site))
     assert task.options == options
     assert (task.params[SNOOZE_DAYS], task.params[UNTIL_WORSE]) == (7, True)

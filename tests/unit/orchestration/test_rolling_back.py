@@ -1,4 +1,4 @@
-"""First task of a way back: which batch is meant, and the plan that is asked about."""
+"""Rollbacks: of which batch, and what was rolled back is not proposed again."""
 
 from __future__ import annotations
 
@@ -7,30 +7,47 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import NotInLedger, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import ROLLBACK, Plan
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
-from pulsar_steward.orchestration.rolling_back import RollbackParams, rolled_back_lately, wanted_by
-from tests.apply.worksite import said
-from tests.builders import CLUSTER, NAMED
+from pulsar_steward.orchestration.rolling_back import (
+    RollbackParams,
+    RolledBack,
+    rolled_back_lately,
+    wanted_by,
+    without_rolled_back,
+)
+from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.apply.worksite import Worksite, said
+from tests.builders import CLUSTER, NAMED, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
+from tests.cases import cases
+from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
-    from tests.apply.worksite import Worksite
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+    from tests.golden import Golden
 
 LAST = RollbackParams(cluster=CLUSTER, plan_id=None, batch_id=None)
 RUN = "pulsar_rollback/manual"
 
 
-@pytest.mark.parametrize(
-    ("params", "plan_id", "batch_id"),
-    [
-        pytest.param({"cluster": "east"}, None, None, id="the batch carried out last"),
-        pytest.param({"cluster": "east", "plan_id": "", "batch_id": ""}, None, None, id="an empty name is none"),
-        pytest.param({"cluster": "east", "plan_id": "p1", "batch_id": "b2"}, "p1", "b2", id="a named batch"),
-    ],
+@cases(
+    "params, plan_id, batch_id",
+    ("the batch carried out last", {"cluster": "east"}, None, None),
+    ("an empty name is none", {"cluster": "east", "plan_id": "", "batch_id": ""}, None, None),
+    ("a named batch", {"cluster": "east", "plan_id": "p1", "batch_id": "b2"}, "p1", "b2"),
 )
 def test_what_a_way_back_is_about(params: dict[str, Any], plan_id: str | None, batch_id: str | None) -> None:
     """A rollback's parameters are a cluster, a plan and a batch, and an empty name counts as none."""
@@ -61,7 +78,6 @@ def test_the_plan_of_the_way_back_is_recorded_and_its_batch_named(site: Worksite
 
 
 def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> None:
-    """Rollback plans of different batches do not supersede each other."""
     one, other = moved(site, 0), moved(site, 1)
     refs = [
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)[0]
@@ -79,7 +95,6 @@ def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite
 
 
 def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) -> None:
-    """A dry run of a rollback prints the calls and what stays, and is kept; it changes and supersedes nothing."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     site.simulator.requests.clear()
@@ -142,3 +157,74 @@ def test_plans_of_another_version_keep_nobody_from_the_way_back(
     assert (lately.plan_id, lately.subjects) == (way_back["plan_id"], frozenset())
     with pytest.raises(OutdatedPlan):
         rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=old.plan_id, batch_id=None), RUN)
+
+
+POLICY = ApprovalPolicy(ask_again_minutes=120)
+HALVES = ("0x00000000_0x08000000", "0x08000000_0x10000000")
+BACK = a_plan(
+    a_batch(
+        a_step(a_move(bundle=HALVES[0], source=broker(1), target=broker(0)), step_id="b1.s01", undoes="older/b1.s02"),
+        a_step(a_move(bundle=HALVES[1], source=broker(1), target=broker(0)), step_id="b1.s02", undoes="older/b1.s01"),
+        kind=ROLLBACK,
+    ),
+    snapshot_id="back",
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """A ledger in which the first step of a way back is done, and the second refused."""
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
+    write = LedgerWriter(engine)
+    write.record_plan(BACK, NOW)
+    for step_id, outcome in (("b1.s01", Outcome.DONE), ("b1.s02", Outcome.REFUSED)):
+        write.record_outcome(an_outcome(BACK, step_id, outcome, run="pulsar_rollback/manual/0"))
+    yield engine
+    engine.dispose()
+
+
+def test_what_is_done_of_a_way_back_rests_as_long_as_a_rejection(engine: Engine) -> None:
+    """A bundle that was moved back rests as long as a rejection; one whose step was refused does not."""
+    expected = RolledBack(
+        plan_id=BACK.plan_id,
+        subjects=frozenset({("pulsar/system", HALVES[0])}),
+        rests_until=NOW + timedelta(minutes=120),
+    )
+    times = [NOW + timedelta(minutes=minutes) for minutes in (0, 119, 120)]
+    found = [rolled_back_lately(LedgerReader(engine), NAMED, POLICY, now) for now in times]
+    assert found == [(expected,), (expected,), ()]
+
+
+LATELY = (
+    RolledBack(
+        plan_id="back",
+        subjects=frozenset({("pulsar/system", HALVES[0]), ("shop/orders", "time to live")}),
+        rests_until=NOW,
+    ),
+)
+MOVE = a_step(a_move(bundle=HALVES[0], target=broker(2)))
+OTHER_MOVE = a_step(a_move(bundle=HALVES[1]), step_id="b1.s02")
+
+
+def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out(golden: Golden) -> None:
+    ttl = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=61))
+    kept = a_batch(OTHER_MOVE, batch_id="b3", title="kept")
+    plan = a_plan(a_batch(MOVE, title="moves"), a_batch(a_step(ttl), batch_id="b2", title="settles"), kept)
+    left = without_rolled_back(plan, LATELY)
+    assert left.batches == (kept,)
+    assert [note.partition(":")[0] for note in left.notes] == ["moves", "settles"]
+    golden("\n".join(left.notes))
+
+
+@cases("lately", ("with something else", LATELY), ("nothing was taken back", ()))
+def test_what_also_changes_something_else_is_proposed(lately: tuple[RolledBack, ...]) -> None:
+    """A batch that also changes something else stays, and the plan is the same to the byte."""
+    plan = a_plan(a_batch(MOVE, OTHER_MOVE))
+    assert without_rolled_back(plan, lately).encoded() == plan.encoded()
+
+
+def test_a_subject_is_the_bundle_or_the_setting_of_its_holder() -> None:
+    topic = "persistent://shop/orders/t"
+    change = ChangeSetting(namespace="shop/orders", topic=topic, name=SettingName.TTL, before=None, after=None)
+    assert kind_of(change).subject == (topic, "time to live")
+    assert kind_of(a_move(bundle=HALVES[0])).subject == ("pulsar/system", HALVES[0])

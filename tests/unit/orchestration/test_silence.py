@@ -1,20 +1,29 @@
-"""Silent goals, snoozed or never wanted: until their time, until they get worse, or for good."""
+"""Answers that silence a question: snoozes, never, and what ends them."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from pulsar_steward.ledger.batch_record import BatchState
+from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.plan import goal_of
+from pulsar_steward.model.plan import ROLLBACK, Batch, goal_of
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.asked import AskedBatch, SilencedGoal
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
-from tests.builders import NOW, a_finding
+from pulsar_steward.orchestration.question_form import APPROVE, NEVER, REJECT, SNOOZE, SNOOZE_DAYS, UNTIL_WORSE
+from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_finding, a_plan, a_step
+from tests.cases import cases
+from tests.unit.orchestration.answering import FIRST, GONE, POLICY, RUN, event
 from tests.unit.orchestration.test_publish import (
     BANK,
     MOVE,
@@ -28,9 +37,6 @@ from tests.unit.orchestration.test_publish import (
     in_short,
     rejected,
 )
-
-if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Batch
 
 WORSE = msgspec.structs.replace(SHOP_LATER, findings=(a_finding(Severity.CRITICAL),))
 
@@ -58,22 +64,20 @@ def decided(
     return decide(a_new_plan(*batches), view, standing, (), silences)
 
 
-@pytest.mark.parametrize(
-    ("batch", "silence", "asks"),
-    [
-        pytest.param(SHOP, silenced(SHOP), False, id="the same"),
-        pytest.param(SHOP_LATER, silenced(SHOP), False, id="another value"),
-        pytest.param(BANK, silenced(SHOP), True, id="another namespace"),
-        pytest.param(OTHER_MOVE, silenced(MOVE), False, id="another move between brokers"),
-        pytest.param(WORSE, silenced(SHOP), True, id="worse"),
-        pytest.param(WORSE, silenced(SHOP, until_worse=False), False, id="worse, and that does not matter"),
-        pytest.param(SHOP_LOSES, silenced(SHOP), True, id="more is lost"),
-        pytest.param(SHOP, silenced(None), True, id="nobody knows whether it is worse"),
-        pytest.param(SHOP, silenced(None, until_worse=False), False, id="that does not matter"),
-        pytest.param(WORSE, silenced(SHOP, days=None), False, id="never, however bad"),
-        pytest.param(SHOP_LOSES, silenced(None, days=None), False, id="never, whatever it was"),
-        pytest.param(BANK, silenced(SHOP, days=None), True, id="never of another namespace"),
-    ],
+@cases(
+    "batch, silence, asks",
+    ("the same", SHOP, silenced(SHOP), False),
+    ("another value", SHOP_LATER, silenced(SHOP), False),
+    ("another namespace", BANK, silenced(SHOP), True),
+    ("another move between brokers", OTHER_MOVE, silenced(MOVE), False),
+    ("worse", WORSE, silenced(SHOP), True),
+    ("worse, and that does not matter", WORSE, silenced(SHOP, until_worse=False), False),
+    ("more is lost", SHOP_LOSES, silenced(SHOP), True),
+    ("nobody knows whether it is worse", SHOP, silenced(None), True),
+    ("that does not matter", SHOP, silenced(None, until_worse=False), False),
+    ("never, however bad", WORSE, silenced(SHOP, days=None), False),
+    ("never, whatever it was", SHOP_LOSES, silenced(None, days=None), False),
+    ("never of another namespace", BANK, silenced(SHOP, days=None), True),
 )
 @pytest.mark.parametrize("view", SnapshotView)
 def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: bool, view: SnapshotView) -> None:
@@ -108,7 +112,6 @@ def test_a_question_that_waits_goes_on() -> None:
 
 
 def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
-    """A retried task that records the same plan again does not ask about a batch that was snoozed meanwhile."""
     plan = a_new_plan(SHOP)
     question = asked(1, SHOP, BatchState.UNANSWERED, plan_id=plan.plan_id)
     assert decide(plan, SnapshotView.COMPLETE, (question,), ()).ask
@@ -153,3 +156,104 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
             assert (asks, confirmed) == in_short(without)[:2], case
             assert [(number, by) for number, _, by in ended] == [(n, by) for n, _, by in in_short(without)[2]], case
         assert not (confirmed and ended), case
+
+
+TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+SETTING = a_plan(a_batch(a_step(TTL, step_id="b1.s01"), kind="retention"))
+OF_NAMESPACE = ApprovalQuestion(plan=SETTING, batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
+
+
+def said(option: str, asked: ApprovalQuestion = OF_NAMESPACE, **form: Any) -> Answer:
+    """An answer with the only step ticked, and these fields of the form."""
+    filled = {"steps": ["b1.s01"], "comment": "", SNOOZE_DAYS: 7, UNTIL_WORSE: True, **form}
+    given_event = event(
+        chosen_options=[option], params_input={name: value for name, value in filled.items() if value is not GONE}
+    )
+    return interpret(given_event, asked, POLICY, NOW)
+
+
+@pytest.mark.parametrize("days", [1, 7, 90])
+@pytest.mark.parametrize("until_worse", [True, False])
+def test_a_snooze_is_for_so_many_days(days: int, until_worse: bool) -> None:
+    """A snooze lasts the given days and permits no step; its reason says whether it ends when things get worse."""
+    answer = said(SNOOZE, snooze_days=days, until_it_gets_worse=until_worse, comment="after the fair")
+    assert (answer.decision, answer.step_ids, answer.digest, answer.expires_at) == (Decision.SNOOZED, (), None, None)
+    assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=days), until_worse)
+    assert ("worse" in answer.reason, answer.comment) == (until_worse, "after the fair")
+
+
+@cases("days", ("no field", GONE), ("an empty field", None))
+def test_a_snooze_without_days_is_the_usual_one(days: object) -> None:
+    """A snooze without the form's fields, or with the days left empty, lasts seven days, or until it gets worse."""
+    answer = said(SNOOZE, snooze_days=days, until_it_gets_worse=GONE)
+    assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=7), True)
+
+
+HUGE = pytest.param(10**5000, id="5,000 digits")
+
+
+@pytest.mark.parametrize("days", [0, -1, 91, 7.0, float("nan"), float("inf"), "7", True, [7], HUGE])
+def test_a_snooze_of_no_known_length_is_none(days: object) -> None:
+    """A snooze whose number of days is invalid is malformed, and silences nothing."""
+    answer = said(SNOOZE, snooze_days=days)
+    assert (answer.decision, answer.silent_until) == (Decision.MALFORMED, None)
+    assert len(answer.reason) < 400
+
+
+@pytest.mark.parametrize("worse", [None, 1, "true", []])
+def test_until_it_gets_worse_is_yes_or_no(worse: object) -> None:
+    assert said(SNOOZE, until_it_gets_worse=worse).decision is Decision.MALFORMED
+
+
+def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
+    answer = said(NEVER)
+    assert (answer.decision, answer.step_ids, answer.silent_until) == (Decision.NEVER, (), None)
+    entry = {"namespaces": {"shop/orders": {"approval": {"never_ask": ["retention"]}}}}
+    assert yaml.safe_load(answer.policy_entry or "") == entry
+    more = said(NEVER, msgspec.structs.replace(OF_NAMESPACE, never_asked=("backlog_quota",)))
+    entry["namespaces"]["shop/orders"]["approval"]["never_ask"].insert(0, "backlog_quota")
+    assert yaml.safe_load(more.policy_entry or "") == entry
+
+
+@cases(
+    "batch, options",
+    ("of a namespace", a_batch(a_step(TTL)), (APPROVE, REJECT, SNOOZE, NEVER)),
+    ("moves between brokers", a_batch(), (APPROVE, REJECT, SNOOZE)),
+    (
+        "of two namespaces",
+        a_batch(a_step(TTL), a_step(msgspec.structs.replace(TTL, namespace="a/b"))),
+        (APPROVE, REJECT, SNOOZE),
+    ),
+    ("a rollback", a_batch(a_step(TTL), kind=ROLLBACK), (APPROVE, REJECT)),
+    (
+        "of a name that no policy can hold",
+        a_batch(a_step(msgspec.structs.replace(TTL, namespace="a/b c"))),
+        (APPROVE, REJECT, SNOOZE),
+    ),
+)
+def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, ...]) -> None:
+    """A question offers only the options that apply to its batch, and any other choice is malformed."""
+    asked = ApprovalQuestion(plan=a_plan(batch), batch_id="b1", run=RUN, asked_digest=ASKED_DIGEST)
+    assert asked.options == options
+    for option, decision in {SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}.items():
+        assert said(option, asked).decision is (decision if option in options else Decision.MALFORMED)
+
+
+@pytest.mark.parametrize("option", [SNOOZE, NEVER])
+def test_whose_answer_it_is_not_cannot_silence(option: str) -> None:
+    """A person whom the policy does not name cannot snooze or answer "never", and a second approver can."""
+    policy = ApprovalPolicy(assigned_users=("bob",))
+    given_event = event(chosen_options=[option])
+    assert interpret(given_event, OF_NAMESPACE, policy, NOW).decision is Decision.MALFORMED
+    first = msgspec.structs.replace(FIRST, plan_id=SETTING.plan_id, step_ids=("b1.s01",))
+    second = msgspec.structs.replace(OF_NAMESPACE, voice=2, first=first)
+    answer = said(option, second)
+    assert (answer.decision, answer.voice) == ({SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}[option], 2)
+
+
+@pytest.mark.parametrize("option", [SNOOZE, NEVER])
+def test_a_comment_that_cannot_be_kept_does_not_undo_a_no(option: str) -> None:
+    """A snooze or a "never" still counts when its comment is not a text, and its reason says so."""
+    answer = said(option, comment=7)
+    assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
+    assert "the comment is not a text" in answer.reason

@@ -7,31 +7,29 @@ import logging
 import unicodedata
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_steward.outside_text import MAX_MARKS, ShownRecords, show_logs, shown, shown_json
+from tests.cases import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("words", "read"),
-    [
-        ("public/default", "public/default"),
-        ("a  b ", "a  b "),
-        ("caf\u00e9 \u4e2d", "caf\u00e9 \u4e2d"),
-        ("cafe\u0301", "cafe\u0301"),
-        ("two\nlines\r\n", r"two\nlines\r\n"),
-        ("\x00\x1b[0m\x7f\x9b", r"\x00\x1b[0m\x7f\x9b"),
-        ("a\u2028b", r"a\u2028b"),
-        ("\U000e0061", r"\U000e0061"),
-        ("\u20dda", r"\u20dda"),
-        ("back\\slash", r"back\slash"),
-        ("a" + "\u0301" * (MAX_MARKS + 1), "a" + "\u0301" * MAX_MARKS + r"\u0301"),
-        ("\u3164\u0301", r"\u3164\u0301"),
-        ("", ""),
-        (12, "12"),
-    ],
+@row_by_row(
+    "words, read",
+    ("public/default", "public/default"),
+    ("a  b ", "a  b "),
+    ("caf\u00e9 \u4e2d", "caf\u00e9 \u4e2d"),
+    ("cafe\u0301", "cafe\u0301"),
+    ("two\nlines\r\n", r"two\nlines\r\n"),
+    ("\x00\x1b[0m\x7f\x9b", r"\x00\x1b[0m\x7f\x9b"),
+    ("a\u2028b", r"a\u2028b"),
+    ("\U000e0061", r"\U000e0061"),
+    ("\u20dda", r"\u20dda"),
+    ("back\\slash", r"back\slash"),
+    ("a" + "\u0301" * (MAX_MARKS + 1), "a" + "\u0301" * MAX_MARKS + r"\u0301"),
+    ("\u3164\u0301", r"\u3164\u0301"),
+    ("", ""),
+    (12, "12"),
 )
 def test_what_cannot_be_seen_is_spelled_out(words: object, read: str) -> None:
     """Invisible characters are spelled out as escapes, and other text stays as it is, spaces included."""
@@ -49,7 +47,6 @@ def test_nothing_that_is_shown_is_hidden(words: str) -> None:
 
 @given(st.text())
 def test_showing_again_changes_nothing(words: str) -> None:
-    """A text that was made safe to show does not change when it is made safe again."""
     assert shown(shown(words)) == shown(words)
 
 

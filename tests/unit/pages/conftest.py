@@ -9,10 +9,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.pages.html import make_app
+from tests.ledgers import ledger_at
 from tests.unit.pages.scenes import observations, sources_of, told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
@@ -60,4 +63,26 @@ def plans(shown_folder: Path) -> dict[str, Plan]:
 @pytest.fixture
 def client(shown_folder: Path, plans: dict[str, Plan]) -> Client:
     """A client without a login; whoever asks may look."""
-    return Client(make_app(sources_of(shown_folder), lambda: None))
+    assert plans
+    return pages_of(shown_folder)
+
+
+def pages_of(folder: Path) -> Client:
+    """A client of the pages of a folder with ``ledger.db`` and ``snapshots``, without a login."""
+    return Client(make_app(sources_of(folder), lambda: None))
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
+    """Writes the ledger of a folder that has nothing else."""
+    engine = ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}")
+    yield LedgerWriter(engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def copied(tmp_path: Path, shown_folder: Path, plans: dict[str, Plan]) -> Path:
+    """A folder with the same ledger, and without a snapshot."""
+    assert plans
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    return tmp_path

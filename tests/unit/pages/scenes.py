@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +14,7 @@ from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOut
 from pulsar_steward.ledger.store import open_to_read
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
-from pulsar_steward.model.plan import Placement, approval_digest
+from pulsar_steward.model.plan import Batch, Placement, Plan, approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.pages.sources import Sources
@@ -37,11 +37,9 @@ from tests.unit.report_checkup.snapshots import a_verdict, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from pulsar_steward.ledger.chain import Head
-    from pulsar_steward.model.plan import Batch, Plan
 
 HOSTILE = '"><script>window.taken=1</script>\u202e<img src=x onerror=taken=1>'
 """A name that wants to be more than text."""
@@ -95,49 +93,23 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         *(a_verdict(check, "clear", "All is well.") for check in BY_ID if check not in {"gc-pressure", *found}),
     ]
     brokers: list[dict[str, Any]] = [
-        {
-            "broker": broker(place),
-            "read": True,
-            "leader": place == 0,
-            "bundles": 8,
-            "topics": 4000 >> place,
-            "producers": 900 - 100 * place,
-            "consumers": 1900 - 100 * place,
-            "cpu_percent": 88.0 - 13 * place,
-            "memory_percent": 61.0 + place,
-            "direct_memory_percent": 74.0 - 9 * place,
-            "throughput_in_bytes": 42.5e6 / (place + 1),
-            "throughput_out_bytes": 121.5e6 / (place + 1),
-            "read_milliseconds": 31 + place,
-        }
+        {"broker": broker(place), "read": True, "leader": place == 0, "read_milliseconds": 31 + place, "bundles": 8}
+        | {"topics": 4000 >> place, "producers": 900 - 100 * place, "consumers": 1900 - 100 * place}
+        | {"cpu_percent": 88.0 - 13 * place, "memory_percent": 61.0 + place, "direct_memory_percent": 74.0 - 9 * place}
+        | {"throughput_in_bytes": 42.5e6 / (place + 1), "throughput_out_bytes": 121.5e6 / (place + 1)}
         for place in range(6)
     ]
     bundles = [
-        {
-            "namespace": "acme/orders",
-            "bundle": f"0x{place:08x}_0x{place + 1:08x}",
-            "owner": broker(place % 6),
-            "owner_known": True,
-            "topics": (4000 >> (place % 6)) // (2 + place // 6),
-            "throughput_in_bytes": 1e6 * (place * 7919 % 31),
-            "throughput_out_bytes": 2e6 * (place * 104729 % 37),
-            "backlog_bytes": (900 << 20) + place,
-        }
+        a_bundle("acme/orders", place, place % 6, (4000 >> (place % 6)) // (2 + place // 6))
+        | {"throughput_in_bytes": 1e6 * (place * 7919 % 31), "throughput_out_bytes": 2e6 * (place * 104729 % 37)}
+        | {"backlog_bytes": (900 << 20) + place}
         for place in range(60)
     ]
+    usual = {"backlog_bytes": 7.4e11, "topics": 7900.0, "producers": 4300.0, "consumers": 9800.0}
     trends = [
-        {
-            "measure": measure,
-            "subject": "east",
-            "taken_at": at - back * QUARTER,
-            "value": value * (1 + 0.04 * (12 - back)),
-        }
-        for measure, value in (
-            ("backlog_bytes", 7.4e11),
-            ("topics", 7900.0),
-            ("producers", 4300.0),
-            ("consumers", 9800.0),
-        )
+        {"measure": measure, "subject": "east", "taken_at": at - back * QUARTER}
+        | {"value": value * (1 + 0.04 * (12 - back))}
+        for measure, value in usual.items()
         for back in range(12)
     ]
     return {
@@ -160,12 +132,8 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
             {"broker": broker(place), "key": key, "value": value} for place in range(3) for key, value in USUAL.items()
         ],
         "drilled": [
-            {
-                "topic": "persistent://acme/reminders/due-partition-0",
-                "namespace": "acme/reminders",
-                "subscription": f"sender-{place}",
-                "delayed_messages": 40_000 >> place,
-            }
+            {"topic": "persistent://acme/reminders/due-partition-0", "namespace": "acme/reminders"}
+            | {"subscription": f"sender-{place}", "delayed_messages": 40_000 >> place}
             for place in range(3)
         ],
     }
@@ -175,19 +143,16 @@ def failover(name: str, topics: int, *, others: int, delayed: int = 0) -> dict[s
     """A broker's row of `failovers`, by the rates that are usual, with a session of half a minute."""
     loading, reading = topics / min(100 * max(others, 1), 1000), delayed / 50_000
     served = round(0.32 + loading + reading)
-    return {
-        "broker": name,
-        "others": others,
-        "bundles": 8,
-        "topics": topics,
-        "delayed_messages": delayed,
-        "session_seconds": 30.0,
-        "assigning_seconds": 0.32,
-        "loading_seconds": loading,
-        "reading_seconds": reading,
-        "ended_seconds": served,
-        "lost_seconds": 30 + served,
-    }
+    row: dict[str, Any] = {"broker": name, "others": others, "bundles": 8, "topics": topics}
+    row |= {"delayed_messages": delayed, "session_seconds": 30.0, "assigning_seconds": 0.32}
+    row |= {"loading_seconds": loading, "reading_seconds": reading}
+    return row | {"ended_seconds": served, "lost_seconds": 30 + served}
+
+
+def a_bundle(namespace: str, place: int, owner: int, topics: int) -> dict[str, Any]:
+    """A row of a namespace's bundles."""
+    name = f"0x{place:08x}_0x{place + 1:08x}"
+    return {"namespace": namespace, "bundle": name, "owner": broker(owner), "owner_known": True, "topics": topics}
 
 
 def figures_of_backlog(place: int) -> str:
@@ -200,32 +165,14 @@ def figures_of_backlog(place: int) -> str:
 
 def system_bundles() -> list[dict[str, Any]]:
     """Bundles that `tc_batch` moves, of which the first two have moved already."""
-    return [
-        {
-            "namespace": "pulsar/system",
-            "bundle": f"0x{place:08x}_0x{place + 1:08x}",
-            "owner": broker(owner),
-            "owner_known": True,
-            "topics": 4,
-            "throughput_in_bytes": 5e5,
-        }
-        for place, owner in enumerate((1, 2, 0, 0))
-    ]
+    owners = (1, 2, 0, 0)
+    return [a_bundle("pulsar/system", n, owner, 4) | {"throughput_in_bytes": 5e5} for n, owner in enumerate(owners)]
 
 
 def quiet_bundles() -> list[dict[str, Any]]:
     """Bundles of namespaces whose backlogs no check found."""
-    return [
-        {
-            "namespace": name,
-            "bundle": f"0x{place:08x}_0x{place + 1:08x}",
-            "owner": broker(place),
-            "owner_known": True,
-            "topics": 5,
-            "backlog_bytes": held,
-        }
-        for place, (name, held) in enumerate({"acme/reminders": 3 << 30, "acme/logs": 700 << 20, HOSTILE: 1}.items())
-    ]
+    held = {"acme/reminders": 3 << 30, "acme/logs": 700 << 20, HOSTILE: 1}
+    return [a_bundle(name, n, n, 5) | {"backlog_bytes": backlog} for n, (name, backlog) in enumerate(held.items())]
 
 
 def observations(root: Path) -> None:
@@ -269,20 +216,11 @@ def quota_batch(namespace: str = "acme/orders") -> Batch:
     """A batch that sets a quota, and lets brokers delete messages."""
     quota = BacklogQuota(limit_bytes=40 << 30, policy=QuotaPolicy.EVICT)
     change = ChangeSetting(namespace=namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota)
-    step = a_step(
-        change, step_id="b2.s01", why="its largest backlog is 31 GiB", undo=change.inverse, undo_note="Remove it."
-    )
-    found = msgspec.structs.replace(
-        a_finding(check_id="backlog-quota-missing"), subject=namespace, evidence="No quota."
-    )
-    return a_batch(
-        step,
-        batch_id="b2",
-        kind="backlog_quota",
-        title=f"{namespace}: a quota for its backlog",
-        findings=(found,),
-        unit="",
-    )
+    why, back = "its largest backlog is 31 GiB", "Remove it."
+    step = a_step(change, step_id="b2.s01", why=why, undo=change.inverse, undo_note=back)
+    found = a_finding(check_id="backlog-quota-missing", subject=namespace, evidence="No quota.")
+    title = f"{namespace}: a quota for its backlog"
+    return a_batch(step, batch_id="b2", kind="backlog_quota", title=title, findings=(found,), unit="")
 
 
 POLICIES = {

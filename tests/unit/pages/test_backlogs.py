@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.units import GIB, HOUR, MIB
-from pulsar_steward.pages.backlogs import MAX_LISTED, backlogs
+from pulsar_steward.pages.backlogs import MAX_LISTED, BacklogRow, Backlogs, backlogs
 from tests.builders import NOW, broker
+from tests.cases import row_by_row
 from tests.unit.pages.scenes import USUAL, observed, sources_of
 from tests.unit.pages.test_pages import words
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict
@@ -18,7 +18,6 @@ from tests.unit.report_checkup.snapshots import a_finding, a_verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.pages.backlogs import BacklogRow, Backlogs
     from tests.golden import Golden
     from tests.unit.pages.conftest import Client
 
@@ -92,13 +91,11 @@ def test_an_age_quota_counts_as_one(tmp_path: Path) -> None:
     assert only(tmp_path, bundles=[a_bundle(backlog=MIB)], findings=[near]).percent == 91
 
 
-@pytest.mark.parametrize(
-    ("fields", "percent", "whole"),
-    [
-        ({"backlog": GIB // 4}, 25, True),
-        ({"backlog": None}, None, False),
-        ({"backlog": GIB // 4, "owner": None, "owner_known": False}, None, False),
-    ],
+@row_by_row(
+    "fields, percent, whole",
+    ({"backlog": GIB // 4}, 25, True),
+    ({"backlog": None}, None, False),
+    ({"backlog": GIB // 4, "owner": None, "owner_known": False}, None, False),
 )
 def test_a_bound_where_no_check_found_anything(
     tmp_path: Path, fields: dict[str, Any], percent: int | None, *, whole: bool
@@ -156,7 +153,6 @@ def test_the_nearest_come_first(tmp_path: Path) -> None:
 
 
 def test_delayed_messages_of_checks_and_of_topics_that_were_asked(tmp_path: Path) -> None:
-    """The larger of a check's count and that of the topics asked is shown, with held bytes and checks' reasons."""
     found = read(
         tmp_path,
         namespaces=[{"namespace": NAMESPACE, "policies_json": '{"message_ttl_in_seconds":3600}'}],

@@ -12,8 +12,6 @@ from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision, EndReason
-from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
@@ -22,18 +20,22 @@ from pulsar_steward.pages.html import make_app
 from pulsar_steward.policy.never_asked import never_asked_entry
 from pulsar_steward.report.approval import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
-from tests.unit.pages.conftest import Client
+from tests.cases import cases, row_by_row
+from tests.unit.pages.conftest import Client, pages_of
 from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of
 from tests.unit.report_checkup.snapshots import meta
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pulsar_steward.ledger.write import LedgerWriter
     from pulsar_steward.model.plan import Plan
 
     Plans = dict[str, Plan]
 
 LINK = re.compile(r'href="(/[^"#]*)')
+SNOOZE = {"silent_until": NOW + timedelta(days=3)}
+NEVER_ASKED = never_asked_entry("acme/x", ["retention"])
 
 
 def words(client: Client, path: str) -> str:
@@ -72,7 +74,6 @@ def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> 
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
-    """The cluster page shows findings by pages, the gravest first, brokers, bundles, the backlog and plans."""
     read = words(client, "/clusters/east")
     pages = [client.get(f"/clusters/east?page={page}").text for page in (1, 2)]
     severities = re.findall(r'<tr class="row"><td><span class="pill (critical|warning|info)">', "".join(pages))
@@ -92,7 +93,6 @@ def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client
 
 
 def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
-    """Findings are filtered by severity, check and text, and the form and the next page keep the filter."""
     page = client.get("/clusters/east?severity=critical&check=ack-holes&text=TOPIC-0&order=oldest")
     read = " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
     assert "Findings 4 asked for" in read
@@ -133,17 +133,14 @@ def test_a_superseded_plan_says_so(client: Client, plans: Plans) -> None:
     assert f'href="/steward/plans/{plans["east"].plan_id}"' in page
 
 
-def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
+def test_a_question_that_ended_says_why(tmp_path: Path, writer: LedgerWriter) -> None:
     """A plan's page says why a question ended, links to the later plan, and marks batches that are asked elsewhere."""
     plan, later = a_plan(a_batch(), a_batch(batch_id="b2")), a_plan(snapshot_id="later")
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    writer = LedgerWriter(engine)
     asked = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
     writer.record_plan(plan, NOW, questions=QuestionChanges(asked=(asked,)))
     end = Ending(question_id=1, reason=EndReason.CHANGED, by_batch_id="b1", words="it was seen otherwise")
     writer.record_plan(later, NOW, questions=QuestionChanges(ended=(end,)))
-    engine.dispose()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    client = pages_of(tmp_path)
     read = words(client, f"/plans/{plan.plan_id}")
     assert "The question ended : it was seen otherwise The later plan" in read
     assert "question ended made up" in read
@@ -151,62 +148,55 @@ def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
     assert f'href="/steward/plans/{later.plan_id}"' in client.get(f"/plans/{plan.plan_id}").text
 
 
-def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
+def test_what_rejecting_means_is_on_the_page(tmp_path: Path, writer: LedgerWriter) -> None:
     """The plan's and the step's page say what a rejection loses, for the step that averts it only."""
-    change = ChangeSetting(
-        namespace="a/b", name=SettingName.TTL, before=TimeToLive(seconds=3600), after=TimeToLive(seconds=7200)
-    )
+    before, after = TimeToLive(seconds=3600), TimeToLive(seconds=7200)
+    change = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=before, after=after)
     averts = Loss(more=2, messages=12, bytes=3 << 20)
     plan = a_plan(a_batch(a_step(change, averts=averts), a_step(change, step_id="b1.s02")))
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    LedgerWriter(engine).record_plan(plan, NOW)
-    engine.dispose()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
-    said = averted(averts)
+    writer.record_plan(plan, NOW)
+    client, said = pages_of(tmp_path), averted(averts)
     assert "12 entries waiting in 2 topics" in said
     assert words(client, f"/plans/{plan.plan_id}").count(f"If not done: {said}") == 1
     assert f"If not done {said}" in words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "If not done" not in words(client, f"/plans/{plan.plan_id}/steps/b1.s02")
 
 
-def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
+def test_one_of_a_thing_is_not_several(tmp_path: Path, writer: LedgerWriter) -> None:
     """The pages of a plan with one step that touches one client use singular nouns."""
-    touched = Touched(producers=1, consumers=0, topics=1, coordinators=1)
-    plan = a_plan(a_batch(a_step(touched=touched)))
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    LedgerWriter(engine).record_plan(plan, NOW)
-    engine.dispose()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    plan = a_plan(a_batch(a_step(touched=Touched(producers=1, consumers=0, topics=1, coordinators=1))))
+    writer.record_plan(plan, NOW)
+    client = pages_of(tmp_path)
     read = words(client, f"/plans/{plan.plan_id}")
     assert "1 step; 1 client reconnects; 1 transaction coordinator pauses for a moment" in read
     read = words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "1 producer, 0 consumers, 1 topic, 1 coordinator" in read
 
 
-@pytest.mark.parametrize(
-    ("decision", "fields", "read"),
-    [
-        (Decision.SNOOZED, {"silent_until": NOW + timedelta(days=3), "until_worse": True}, "or until it gets worse"),
-        (Decision.SNOOZED, {"silent_until": NOW + timedelta(days=3)}, "silent until 2026-03-04 12:00:00;"),
-        (Decision.NEVER, {"policy_entry": never_asked_entry("acme/x", ["retention"])}, "acme/x: approval: never_ask:"),
-    ],
+@cases(
+    "decision, fields, read",
+    ("until worse", Decision.SNOOZED, SNOOZE | {"until_worse": True}, "or until it gets worse"),
+    ("for some days", Decision.SNOOZED, SNOOZE, "silent until 2026-03-04 12:00:00;"),
+    ("for ever", Decision.NEVER, {"policy_entry": NEVER_ASKED}, "acme/x: approval: never_ask:"),
 )
-def test_what_is_silent_says_until_when(tmp_path: Path, decision: Decision, fields: dict[str, Any], read: str) -> None:
+def test_what_is_silent_says_until_when(
+    tmp_path: Path, writer: LedgerWriter, decision: Decision, fields: dict[str, Any], read: str
+) -> None:
     """The plan page says how long a batch is silent and how to end that, and the cluster page says by whom."""
     plan = a_plan(a_batch(title="a time to live"))
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    writer = LedgerWriter(engine)
     writer.record_plan(plan, NOW)
     Telling(writer).answered(plan, "b1", "dag/run/0", NOW, decision, comment="after the fair", **fields)
-    engine.dispose()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    client = pages_of(tmp_path)
     of_plan, of_cluster = words(client, f"/plans/{plan.plan_id}"), words(client, f"/clusters/{plan.cluster}")
     assert read in of_plan
     assert "steward questions ask-again 1" in of_plan
-    assert "1 silent, as somebody said no" in of_cluster
-    assert all(
-        each in of_cluster for each in ("a time to live", f"{decision.value} 0 s ago by alice", "after the fair")
-    )
+    for each in (
+        "1 silent, as somebody said no",
+        "a time to live",
+        f"{decision.value} 0 s ago by alice",
+        "after the f",
+    ):
+        assert each in of_cluster
     (silent,) = client.get(f"/api/clusters/{plan.cluster}").json()["silent"]
     assert (silent["decision"], silent["by"]) == (decision.value, "alice")
     state = client.get(f"/api/plans/{plan.plan_id}").json()["batches"][0]["state"]
@@ -245,9 +235,8 @@ def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> 
     assert client.get("/question?dag_id=other&run_id=x").status_code == 404
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/", "/clusters/east", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"],
+@row_by_row(
+    "path", "/", "/clusters/east", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"
 )
 def test_names_stay_text(client: Client, path: str) -> None:
     """A name with markup, script or direction marks is shown on the pages as escaped text."""
@@ -299,44 +288,36 @@ def test_what_is_not_there_is_not_there(client: Client) -> None:
 
 def test_a_ledger_that_is_not_there_is_said(tmp_path: Path) -> None:
     """The pages answer 503 with the reason when there is no ledger, and create no file."""
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
-    answer = client.get("/")
-    assert answer.status_code == 503
-    assert "the first run of a DAG makes it" in answer.text
+    answer = pages_of(tmp_path).get("/")
+    assert (answer.status_code, "the first run of a DAG makes it" in answer.text) == (503, True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_snapshot_hides_nothing_else(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+def test_a_broken_snapshot_hides_nothing_else(copied: Path) -> None:
     """The pages say that a snapshot cannot be read, and still show what the ledger holds."""
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
-    broken = tmp_path / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z"
+    broken = copied / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z"
     for name in ("snapshot", "findings", "verdicts"):
         (broken / name).mkdir(parents=True)
         (broken / name / "part-0.parquet").write_bytes(b"no parquet")
     (broken / "_SUCCESS").touch()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
     for path in ("/", "/clusters/east"):
-        read = words(client, path)
-        assert "Not known." in read
-        assert "cannot be read" in read
-        assert "Even out 16 transaction coordinators of east" in read
+        read = words(pages_of(copied), path)
+        for said in ("Not known.", "cannot be read", "Even out 16 transaction coordinators of east"):
+            assert said in read
 
 
-def test_a_snapshot_that_is_broken_in_part(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+def test_a_snapshot_that_is_broken_in_part(copied: Path) -> None:
     """The cluster page shows the readable parts of a damaged snapshot, and says that the others are not shown."""
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
-    observed(tmp_path / "snapshots", "east", NOW)
-    (part,) = (tmp_path / "snapshots").glob("*/*/bundles/*.parquet")
+    observed(copied / "snapshots", "east", NOW)
+    (part,) = (copied / "snapshots").glob("*/*/bundles/*.parquet")
     part.write_bytes(b"no parquet")
-    read = words(Client(make_app(sources_of(tmp_path), lambda: None)), "/clusters/east")
-    assert "0 critical" in read
-    assert "Not shown:" in read
-    assert "Even out 16 transaction coordinators of east" in read
+    read = words(pages_of(copied), "/clusters/east")
+    for said in ("0 critical", "Not shown:", "Even out 16 transaction coordinators of east"):
+        assert said in read
 
 
-def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+def test_very_many_brokers_and_bundles(copied: Path) -> None:
     """The page lists the fullest and the unread brokers, all of them on request, and sums up small bundles."""
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     brokers = [
         {"broker": f"b-{place:03d}:1", "read": place > 0, "leader": False, "topics": place, "read_milliseconds": 1}
         for place in range(150)
@@ -345,8 +326,8 @@ def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_pat
         {"namespace": "a/b", "bundle": f"{place}", "owner": f"b-{place % 50:03d}:1", "owner_known": True, "topics": 3}
         for place in range(50 * 70)
     ]
-    observed(tmp_path / "snapshots", "east", NOW, brokers=brokers, bundles=bundles)
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    observed(copied / "snapshots", "east", NOW, brokers=brokers, bundles=bundles)
+    client = pages_of(copied)
     read = words(client, "/clusters/east")
     assert "The 100 with most topics, and those that were not read. All 150" in read
     assert ("b-000:1 unread" in read, "b-149:1 149" in read, "b-003:1 3" in read) == (True, True, False)
@@ -355,14 +336,13 @@ def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_pat
     assert "b-003:1 3" in words(client, "/clusters/east?brokers=all")
 
 
-def test_reading_that_took_minutes_is_told_beside_the_age(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+def test_reading_that_took_minutes_is_told_beside_the_age(copied: Path) -> None:
     """A cluster's page and its data say from when to when brokers were read, and count the age from before."""
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
     at = NOW - timedelta(minutes=10)
     span = {"read_from": at, "read_until": at + timedelta(minutes=7)}
     head = meta(snapshot_id="east-1", cluster="east", pulsar_cluster="east", taken_at=at, **span)
-    observed(tmp_path / "snapshots", "east", at, snapshot=head)
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    observed(copied / "snapshots", "east", at, snapshot=head)
+    client = pages_of(copied)
     words_of_span = f"read {at:%Y-%m-%d %H:%M:%S} to {at + timedelta(minutes=7):%H:%M:%S} UTC"
     assert f"seen 10 min ago ({words_of_span})" in words(client, "/clusters/east")
     card = next(each for each in client.get("/api/clusters").json() if each["cluster"] == "east")
@@ -377,10 +357,9 @@ def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> 
     assert "Nothing was found. But the snapshot is partial." in read
 
 
-def test_a_cluster_that_was_planned_for_and_never_observed(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+def test_a_cluster_that_was_planned_for_and_never_observed(copied: Path, plans: Plans) -> None:
     """The page of a cluster without snapshots shows what the ledger holds, and says that the rest is not known."""
-    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    client = pages_of(copied)
     read = words(client, "/clusters/east")
     assert "Not known. It was never observed, or its snapshots were removed." in read
     assert "Even out 16 transaction coordinators of east" in read
@@ -408,11 +387,9 @@ def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, pla
         assert all(deeper - level <= 1 for level, deeper in pairwise(levels)), path
 
 
-def test_before_anything_was_observed(tmp_path: Path, plans: Plans, shown_folder: Path) -> None:
+@pytest.mark.usefixtures("writer")
+def test_before_anything_was_observed(tmp_path: Path) -> None:
     """The pages say so where no cluster was observed and the ledger is empty."""
-    from pulsar_steward.ledger.store import open_ledger  # noqa: PLC0415 - here alone
-
-    open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
-    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    client = pages_of(tmp_path)
     assert "No cluster was observed yet." in words(client, "/")
     assert "Nothing of that kind is in the ledger." in words(client, "/history")

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
-from pulsar_steward.model.plan import Placement
+from pulsar_steward.model.plan import Batch, Placement
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Batch
     from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
 

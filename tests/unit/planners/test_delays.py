@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.facts.backlogs import BacklogAges, backlog_of
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
-from pulsar_steward.model.setting import DelayedDelivery, Setting, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, Step
+from pulsar_steward.model.setting import DelayedDelivery, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact
 from pulsar_steward.planners.settings.namespaces import DELAYS as PLANNER
-from tests.builders import NOW, a_policy, planning_facts_with
+from tests.builders import NOW, a_finding, a_policy, planning_facts_with
+from tests.cases import cases
+from tests.unit.planners.proposals import changes, only_step, refusal, steps, undone
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.base import Proposal
@@ -34,13 +34,7 @@ def days(count: int) -> DelayedDelivery:
 
 def proposed(longest_s: int = 0, *, ttl_s: int = HOUR, oldest_s: int = 0, **fields: Any) -> Proposal:
     """Proposal for a namespace with delayed messages; `fields` are of `NamespaceFact` or `PlanningFacts`."""
-    finding = Finding(
-        check_id="delayed-past-ttl",
-        severity=Severity.WARNING,
-        subject=NAMESPACE,
-        evidence="made up",
-        figures={"longest_delay_seconds": longest_s, "ttl_seconds": ttl_s, "delayed_messages": 9, "subscriptions": 1},
-    )
+    figures = {"longest_delay_seconds": longest_s, "ttl_seconds": ttl_s, "delayed_messages": 9, "subscriptions": 1}
     fact = NamespaceFact(
         namespace=NAMESPACE,
         own=fields.pop("own", {TTL: TimeToLive(seconds=ttl_s)}),
@@ -52,65 +46,39 @@ def proposed(longest_s: int = 0, *, ttl_s: int = HOUR, oldest_s: int = 0, **fiel
         delayed_messages=90,
         delayed_topics={TOPIC: 90},
     )
-    known = {"findings": (finding,), "namespaces": (fact,), "clocks_differ_milliseconds": 0, "defaults": {DELAYS: ON}}
+    found = (a_finding(check_id="delayed-past-ttl", subject=NAMESPACE, figures=figures),)
+    known = {"findings": found, "namespaces": (fact,), "clocks_differ_milliseconds": 0, "defaults": {DELAYS: ON}}
     return PLANNER.proposal(planning_facts_with(3, **{**known, **fields}))
 
 
-def steps(proposal: Proposal) -> list[Step]:
-    """All steps, in order."""
-    return [step for batch in proposal.batches for step in batch.steps]
-
-
-def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
-    """Values that are set, in order."""
-    found = [step.change for step in steps(proposal)]
-    return [(change.name, change.after) for change in found if isinstance(change, ChangeSetting)]
-
-
-@pytest.mark.parametrize(
-    ("longest_s", "oldest_s", "hours"),
-    [(9 * HOUR, 0, 10), (9 * HOUR, 8 * HOUR, 10), (9 * HOUR, 45 * HOUR, 50)],
-    ids=["the longest delay", "nothing waits for longer", "a slow subscription"],
+@cases(
+    "longest_s, oldest_s, hours",
+    ("the longest delay", 9 * HOUR, 0, 10),
+    ("nothing waits for longer", 9 * HOUR, 8 * HOUR, 10),
+    ("a slow subscription", 9 * HOUR, 45 * HOUR, 50),
 )
 def test_a_time_to_live_outlasts_the_bound_of_delays(longest_s: int, oldest_s: int, hours: int) -> None:
     """The time to live is set above the longest delay and the oldest waiting message, with a margin, in whole hours."""
     proposal = proposed(longest_s, oldest_s=oldest_s)
-
     assert changes(proposal) == [(TTL, TimeToLive(seconds=hours * HOUR))]
-    (step,) = steps(proposal)
-    assert isinstance(step.undo, ChangeSetting)
-    assert step.undo.after == TimeToLive(seconds=HOUR)
+    assert undone(only_step(proposal)) == TimeToLive(seconds=HOUR)
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({}, [(TTL, TimeToLive(seconds=187 * HOUR)), (DELAYS, days(7))]),
-        ({"ttl_s": 20 * DAY}, [(DELAYS, days(7))]),
-        ({"oldest_s": 8 * DAY}, [(TTL, TimeToLive(seconds=320 * HOUR)), (DELAYS, days(12))]),
-        (
-            {"policy": a_policy(delayed_delivery_remedy={"longest_delay_hours": 24})},
-            [(TTL, TimeToLive(seconds=27 * HOUR)), (DELAYS, days(1))],
-        ),
-    ],
-    ids=["both", "it lives for long enough", "what waits already", "the policy's"],
+@cases(
+    "fields, ttl_hours, bound_days",
+    ("both", {}, 187, 7),
+    ("it lives for long enough", {"ttl_s": 20 * DAY}, None, 7),
+    ("what waits already", {"oldest_s": 8 * DAY}, 320, 12),
+    ("the policy's", {"policy": a_policy(delayed_delivery_remedy={"longest_delay_hours": 24})}, 27, 1),
 )
-def test_delays_without_a_bound_get_one(
-    fields: dict[str, Any], expected: list[tuple[SettingName, Setting | None]]
-) -> None:
-    """Delays without a bound get one, after any step that raises the time to live, and its undo removes the bound."""
+def test_delays_without_a_bound_get_one(fields: dict[str, Any], ttl_hours: int | None, bound_days: int) -> None:
     proposal = proposed(**fields)
-
-    assert changes(proposal) == expected
-    last = steps(proposal)[-1]
-    assert isinstance(last.undo, ChangeSetting)
-    assert last.undo.after is None
-    assert all(step.guards for step in steps(proposal))
-    assert all(result.passed for step in steps(proposal) for result in step.guards)
+    ttl = [] if ttl_hours is None else [(TTL, TimeToLive(seconds=ttl_hours * HOUR))]
+    assert changes(proposal) == [*ttl, (DELAYS, days(bound_days))]
+    assert undone(steps(proposal)[-1]) is None
 
 
 def test_a_time_to_live_above_brokers_default_takes_nothing_away() -> None:
-    """A longer time to live than the brokers' default passes the guards, and says what applies once it is removed."""
     (step,) = steps(proposed(9 * HOUR, own={}, defaults={TTL: TimeToLive(seconds=HOUR), DELAYS: ON}))
 
     assert isinstance(step.change, ChangeSetting)
@@ -130,38 +98,26 @@ def test_what_expires_if_it_is_rejected() -> None:
     assert second.averts is msgspec.UNSET
 
 
-UNTRIED = "version_tried: Pulsar 3.0.7 has no `maxDeliveryDelayInMillis`"
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"own": {}}, "no time to live any more"),
-        ({"longest_s": HOUR, "ttl_s": DAY}, "longer already"),
-        ({"longest_s": 40 * DAY}, "raised to 30 d at most"),
-        ({"policy": a_policy(delayed_delivery_remedy={"longest_delay_hours": 0})}, "the policy names no bound"),
-        ({"defaults": {}}, "brokers do not tell"),
-        ({"defaults": {DELAYS: DelayedDelivery(active=False, tick_milliseconds=1)}}, "brokers do not tell"),
-        ({"versions": ("3.0.7",)}, UNTRIED),
-        ({"claimed_settings": frozenset({NAMESPACE})}, "changes other settings of it first"),
-    ],
-    ids=["gone", "long enough", "too long", "no bound", "not known", "off", "version", "other changes"],
+@cases(
+    "fields, words",
+    ("gone", {"own": {}}, "no time to live any more"),
+    ("long enough", {"longest_s": HOUR, "ttl_s": DAY}, "longer already"),
+    ("too long", {"longest_s": 40 * DAY}, "raised to 30 d at most"),
+    ("no bound", {"policy": a_policy(delayed_delivery_remedy={"longest_delay_hours": 0})}, "the policy names no bound"),
+    ("not known", {"defaults": {}}, "brokers do not tell"),
+    ("off", {"defaults": {DELAYS: DelayedDelivery(active=False, tick_milliseconds=1)}}, "brokers do not tell"),
+    ("version", {"versions": ("3.0.7",)}, "version_tried: Pulsar 3.0.7 has no `maxDeliveryDelayInMillis`"),
+    ("other changes", {"claimed_settings": frozenset({NAMESPACE})}, "changes other settings of it first"),
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
-    """A note gives the reason if neither a longer time to live nor a bound of delays is proposed."""
-    proposal = proposed(**fields)
-
-    assert not proposal.batches
-    assert words in " ".join(proposal.notes)
+    assert words in refusal(proposed(**fields))
 
 
 def test_what_is_said_of_it(golden: Golden) -> None:
     """The texts of both steps tell how the values are computed, what the cluster shows then, and how to undo them."""
     proposal = proposed(oldest_s=8 * DAY)
-
     golden(proposal.batches[0].title)
     for step in steps(proposal):
-        golden(step.why)
-        golden(step.effect)
-        golden(step.undo_note)
+        for text in (step.why, step.effect, step.undo_note):
+            golden(text)
     golden(" ".join(proposed(longest_s=40 * DAY).notes))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-import pytest
-
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicSettings
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL as PLANNER
-from tests.builders import NOW, a_policy, planning_facts_with
+from tests.builders import NOW, a_finding, a_policy, planning_facts_with
+from tests.cases import cases
+from tests.unit.planners.proposals import KNOWN, only_step, refusal, settings_in, undone
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.base import Proposal
@@ -37,8 +35,7 @@ def found(
     """A topic that uses 90 % of a size quota of 10 GiB, unless its figures say otherwise."""
     usual = {"backlog_bytes": 9 * GIB, "bytes_percent": 90, "limit_bytes": 10 * GIB}
     severity = Severity.WARNING if warns else Severity.CRITICAL
-    subject = topic_of(namespace, number)
-    return Finding(check_id=check, severity=severity, subject=subject, evidence="made up", figures=usual | figures)
+    return a_finding(severity, check_id=check, subject=topic_of(namespace, number), figures=usual | figures)
 
 
 def a_namespace(name: str = ORDERS, *, peak: int = 9 * GIB, topics: int = 3, **fields: Any) -> NamespaceFact:
@@ -47,35 +44,36 @@ def a_namespace(name: str = ORDERS, *, peak: int = 9 * GIB, topics: int = 3, **f
     usual: dict[str, Any] = {"own": {SIZE: HOLD}, "full": (grows,), "delayed_messages": 0}
     return NamespaceFact(
         namespace=name,
-        looks=(BacklogSample(taken_at=NOW, topics=topics, backlogs=(min(peak, 9 * GIB),)), a_sample(peak)),
+        looks=tuple(
+            BacklogSample(taken_at=NOW, topics=topics, backlogs=(each,)) for each in (min(peak, 9 * GIB), peak)
+        ),
         busiest_bytes_per_second=float(MIB),
         stored_bytes=20 * GIB,
         **{**usual, **fields},
     )
 
 
-def a_sample(peak: int) -> BacklogSample:
-    """An earlier snapshot."""
-    return BacklogSample(taken_at=NOW, topics=3, backlogs=(peak,))
+def changes(proposal: Proposal) -> list[tuple[str, SettingName, Setting | None]]:
+    """Values that are set, with where, in order."""
+    return [(change.holder, change.name, change.after) for change in settings_in(proposal)]
+
+
+def sizes(proposal: Proposal) -> dict[str, float]:
+    """The size quotas that are set, in megabytes, by namespace; all go on holding producers."""
+    quotas = {change.holder: change.after for change in settings_in(proposal)}
+    assert all(isinstance(each, BacklogQuota) and each.policy is QuotaPolicy.HOLD for each in quotas.values())
+    return {holder: each.limit_bytes / MIB for holder, each in quotas.items() if isinstance(each, BacklogQuota)}
 
 
 def proposed(*namespaces: NamespaceFact, findings: tuple[Finding, ...] = (found(),), **fields: Any) -> Proposal:
     """The planner's proposal; `fields` are those of `PlanningFacts`."""
-    known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return PLANNER.proposal(
-        planning_facts_with(3, **{"findings": findings, "namespaces": namespaces, **known, **fields})
-    )
+    facts = planning_facts_with(3, **{"findings": findings, "namespaces": namespaces, **KNOWN, **fields})
+    return PLANNER.proposal(facts)
 
 
-def changes(proposal: Proposal) -> list[tuple[str, SettingName, Setting | None]]:
-    """Values that are set, with where, in order."""
-    steps = [step.change for batch in proposal.batches for step in batch.steps]
-    return [(change.holder, change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
-
-
-def raised(megabytes: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
-    """A quota of so many megabytes."""
-    return BacklogQuota(limit_bytes=megabytes * MIB, policy=policy)
+def remedy(**keys: int) -> dict[str, Any]:
+    """A policy with these keys of the remedy."""
+    return {"policy": a_policy(backlog_quota_remedy=keys)}
 
 
 def grown(rate: float, seconds: int = 2 * HOUR) -> dict[str, Any]:
@@ -84,91 +82,64 @@ def grown(rate: float, seconds: int = 2 * HOUR) -> dict[str, Any]:
     return {"full": (topic,)}
 
 
-@pytest.mark.parametrize(
-    ("fields", "megabytes"),
-    [
-        ({}, 19_615),  # (9 GiB + 24 h of 100 KiB/s) / 0.9
-        (grown(0.0), 13_824),  # a peak and a half
-        ({"peak": 20 * GIB}, 30_720),  # the same, of an earlier snapshot
-        (grown(200.0 * KIB, seconds=0), 28_990),  # nothing but what comes in is known
-    ],
-    ids=["growth", "it stands still", "it was larger", "the first snapshot"],
+@cases(
+    "fields, megabytes",
+    ("growth: (9 GiB + 24 h of 100 KiB/s) / 0.9", {}, 19_615),
+    ("it stands still: a peak and a half", grown(0.0), 13_824),
+    ("it was larger", {"peak": 20 * GIB}, 30_720),
+    ("the first snapshot: only what comes in is known", grown(200.0 * KIB, seconds=0), 28_990),
 )
 def test_it_is_raised_as_far_as_the_forecast_needs(fields: dict[str, Any], megabytes: int) -> None:
     """A size quota is raised as far as the forecast needs, keeps its policy, and its undo is the former value."""
     proposal = proposed(a_namespace(**fields))
-
-    assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
-    (step,) = proposal.batches[0].steps
-    assert isinstance(step.undo, ChangeSetting)
-    assert step.undo.after == HOLD
+    assert sizes(proposal) == {ORDERS: megabytes}
+    assert undone(only_step(proposal)) == HOLD
     assert proposal.batches[0].kind == "backlog_quota"
-    assert step.guards
-    assert all(result.passed for result in step.guards)
 
 
-def test_the_retention_is_raised_first() -> None:
-    """A retention without room for the raised size quota is raised first, as brokers would refuse the quota."""
+def test_the_retention_is_raised_first_where_it_has_no_room() -> None:
+    """Brokers would refuse the quota otherwise."""
     proposal = proposed(a_namespace(own={SIZE: HOLD, RETENTION: KEPT}))
-
-    assert changes(proposal) == [
-        (ORDERS, RETENTION, Retention(minutes=DAY, megabytes=21_795)),
-        (ORDERS, SIZE, raised(19_615)),
-    ]
+    first, second = changes(proposal)
+    assert first == (ORDERS, RETENTION, Retention(minutes=DAY, megabytes=21_795))
+    assert second[:2] == (ORDERS, SIZE)
     assert proposal.batches[0].kind == "retention"
-
-
-def test_a_retention_with_room_stays() -> None:
-    """A retention that is large enough for the raised size quota is not changed."""
     large = Retention(minutes=DAY, megabytes=30_000)
-    assert [name for _, name, _ in changes(proposed(a_namespace(own={SIZE: HOLD, RETENTION: large})))] == [SIZE]
+    assert sizes(proposed(a_namespace(own={SIZE: HOLD, RETENTION: large}))) == {ORDERS: 19_615}
 
 
 def test_the_brokers_default_is_raised_for_the_namespace_alone() -> None:
-    """A quota from the brokers' default is raised on the namespace only, and its undo removes the namespace's value."""
     proposal = proposed(a_namespace(own={}), defaults={SIZE: HOLD})
-
-    assert changes(proposal) == [(ORDERS, SIZE, raised(19_615))]
-    (step,) = proposal.batches[0].steps
-    assert isinstance(step.undo, ChangeSetting)
-    assert step.undo.after is None
+    assert sizes(proposal) == {ORDERS: 19_615}
+    assert undone(only_step(proposal)) is None
 
 
-@pytest.mark.parametrize(
-    ("remedy", "megabytes"),
-    [
-        ({"raise_most_megabytes": 15_000}, 15_000),
-        ({"raise_namespace_megabytes": 4096}, 14_336),
-        ({"raise_cluster_megabytes": 2048}, 12_288),
-        ({"raise_headroom_hours": 1}, 13_824),
-    ],
+@cases(
+    "key, value, megabytes",
+    ("a topic", "raise_most_megabytes", 15_000, 15_000),
+    ("a namespace", "raise_namespace_megabytes", 4096, 14_336),
+    ("a cluster", "raise_cluster_megabytes", 2048, 12_288),
+    ("less headroom", "raise_headroom_hours", 1, 13_824),
 )
-def test_the_policy_bounds_it(remedy: dict[str, int], megabytes: int) -> None:
+def test_the_policy_bounds_it(key: str, value: int, megabytes: int) -> None:
     """The policy limits the raise by topic, by namespace and by cluster, and the step names the limit that applied."""
-    proposal = proposed(a_namespace(), policy=a_policy(backlog_quota_remedy=remedy))
-
-    assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
-    bounds = [key for key in remedy if "headroom" not in key]
-    assert all(f"but backlog_quota_remedy.{key} allows" in proposal.batches[0].steps[0].why for key in bounds)
+    proposal = proposed(a_namespace(), **remedy(**{key: value}))
+    assert sizes(proposal) == {ORDERS: megabytes}
+    assert "headroom" in key or f"but backlog_quota_remedy.{key} allows" in only_step(proposal).why
 
 
 def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
     """The policy's limit for a namespace is divided by its full topics, as each of them may fill the raised quota."""
     second = FullTopic(topic=topic_of(ORDERS, 1), backlog_bytes=8 * GIB, bytes_per_second=1.0, seconds=60)
     fact = a_namespace(full=(*a_namespace().full, second))
-    policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8192})
-    proposal = proposed(fact, findings=(found(), found(number=1)), policy=policy)
-
-    assert changes(proposal) == [(ORDERS, SIZE, raised(14_336))]
+    proposal = proposed(fact, findings=(found(), found(number=1)), **remedy(raise_namespace_megabytes=8192))
+    assert sizes(proposal) == {ORDERS: 14_336}
 
 
 def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store() -> None:
-    """The most urgent namespace gets its raise first from the cluster's limit, and the next one gets the rest."""
-    policy = a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 13_312})
     findings = (found(CARTS, warns=True), found(ORDERS))
-    proposal = proposed(a_namespace(CARTS), a_namespace(), findings=findings, policy=policy)
-
-    assert changes(proposal) == [(ORDERS, SIZE, raised(19_615)), (CARTS, SIZE, raised(10_240 + 3937))]
+    proposal = proposed(a_namespace(CARTS), a_namespace(), findings=findings, **remedy(raise_cluster_megabytes=13_312))
+    assert list(sizes(proposal).items()) == [(ORDERS, 19_615), (CARTS, 10_240 + 3937)]
 
 
 def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
@@ -177,40 +148,36 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
     assert (proposal.batches, proposal.notes) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("fact", "fields", "words"),
-    [
-        (a_namespace(peak=GIB, full=(FullTopic(topic=topic_of(ORDERS), backlog_bytes=GIB),)), {}, "it is large enough"),
-        (
-            a_namespace(),
-            {"policy": a_policy(backlog_quota_remedy={"raise_most_megabytes": 5000})},
-            "no more than it is",
-        ),
-        (
-            a_namespace(),
-            {"policy": a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 0})},
-            "no more than it is",
-        ),
-        (a_namespace(), {"findings": (found(limit_bytes=5),)}, "the topic's own"),
-        (a_namespace(), {"quotas_are_checked": None}, "quotas_checked"),
-        (a_namespace(), {"claimed_settings": frozenset({ORDERS})}, "changes other settings of it first"),
-        (a_namespace(), {"unread": ("broker-1:8080",)}, "partial"),
-        (a_namespace(CARTS), {}, "settings are not in the snapshot"),
-    ],
-    ids=["enough", "topic", "cluster", "own", "guard", "other changes", "partial", "unknown"],
+@cases(
+    "fact, fields, words",
+    (
+        "enough",
+        {"peak": GIB, "full": (FullTopic(topic=topic_of(ORDERS), backlog_bytes=GIB),)},
+        {},
+        "it is large enough",
+    ),
+    (
+        "topic",
+        {},
+        remedy(raise_most_megabytes=5 * 1024),
+        "raise_most_megabytes allows 5 GiB at most, no more than it is",
+    ),
+    ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is"),
+    ("own", {}, {"findings": (found(limit_bytes=5),)}, "the topic's own"),
+    ("guard", {}, {"quotas_are_checked": None}, "quotas_checked"),
+    ("other changes", {}, {"claimed_settings": frozenset({ORDERS})}, "changes other settings of it first"),
+    ("partial", {}, {"unread": ("broker-1:8080",)}, "partial"),
+    ("unknown", {"name": CARTS}, {}, "settings are not in the snapshot"),
 )
-def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -> None:
-    """A size quota stays if a raise is not needed, not possible or not permitted, and a note gives the reason."""
-    proposal = proposed(fact, **fields)
-
-    assert not proposal.batches
-    assert words in " ".join(proposal.notes)
+def test_why_it_stays(fact: dict[str, Any], fields: dict[str, Any], words: str) -> None:
+    """A quota stays if a raise is not needed, not possible or not permitted: a bound below it forbids the raise."""
+    assert words in refusal(proposed(a_namespace(**fact), **fields))
 
 
-@pytest.mark.parametrize(
-    ("kept", "no_room"),
-    [(Retention(minutes=DAY, megabytes=200_000), False), (Retention(minutes=DAY, megabytes=9000), True)],
-    ids=["it gets a quota of its own", "it cannot"],
+@cases(
+    "kept, no_room",
+    ("it gets a quota of its own", Retention(minutes=DAY, megabytes=200_000), False),
+    ("it cannot", Retention(minutes=DAY, megabytes=9000), True),
 )
 def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, *, no_room: bool) -> None:
     """A namespace's quota is not raised for a topic that has a retention of its own."""
@@ -246,14 +213,13 @@ def test_what_is_said_of_it(golden: Golden) -> None:
 
 
 def test_the_order_of_findings_changes_no_batch() -> None:
-    """The batches do not depend on the order in which findings come."""
     findings = (found(CARTS), found(ORDERS), found(ORDERS, check="backlog-growing", bytes_percent=0))
-    facts = (a_namespace(CARTS), a_namespace())
-    one, other = proposed(*facts, findings=findings), proposed(*facts, findings=findings[::-1])
-    assert len(one.batches) == 2
-    assert [msgspec.structs.replace(batch, findings=()) for batch in one.batches] == [
-        msgspec.structs.replace(batch, findings=()) for batch in other.batches
-    ]
+    one, other = (
+        [batch.steps for batch in proposed(a_namespace(CARTS), a_namespace(), findings=each).batches]
+        for each in (findings, findings[::-1])
+    )
+    assert one == other
+    assert len(one) == 2
 
 
 def test_topics_that_are_not_listed_share_the_bytes_of_the_policy() -> None:
@@ -274,10 +240,3 @@ def test_nothing_is_foretold_where_producers_are_shut_out() -> None:
     full = FullTopic(topic=topic_of(ORDERS), backlog_bytes=11 * GIB, bytes_per_second=0.0, seconds=2 * HOUR)
     (batch,) = proposed(a_namespace(full=(full,))).batches
     assert "its quota keeps producers out, so that no growth can be foretold" in batch.steps[0].why
-
-
-def test_a_bound_below_the_quota_is_told_as_that() -> None:
-    """A policy that allows less than the quota in force would fill nothing at once: it forbids the raise."""
-    policy = a_policy(backlog_quota_remedy={"raise_most_megabytes": 5 * 1024})
-    proposal = proposed(a_namespace(), policy=policy)
-    assert "raise_most_megabytes allows 5 GiB at most, no more than it is" in " ".join(proposal.notes)

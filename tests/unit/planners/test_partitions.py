@@ -13,6 +13,7 @@ from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.partitions.facts import Partition, PartitionedFact
 from pulsar_steward.planners.partitions.raising import PLANNER
 from tests.builders import a_policy, planning_facts_with
+from tests.cases import row_by_row
 from tests.unit.planners.bundles.scenes import finding
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ def test_how_many_there_will_be(before: int, after: int) -> None:
 
 @pytest.mark.parametrize("found", [CONSUMERS, PRODUCERS])
 def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
-    """More partitions are proposed for clients only where the partitions' numbers of clients differ twofold."""
     crowded = [Partition(0, 0, 3000, 3000), Partition(1, 0, 1500, 1500)]
     alike = [Partition(0, 0, 3000, 3000), Partition(1, 0, 2900, 2900)]
 
@@ -82,22 +82,16 @@ def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
     assert "each client connects to all of them" in refused.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("partitions", "fields", "words"),
-    [
-        ([*even(1), *(Partition(index, 0, 1, 1) for index in (1, 2, 3))], {}, "follows few keys or producers"),
-        ([even(4)[0], even(4)[3]], {}, "2 of 4 partitions are loaded"),
-        (even(16), {}, "has 16 partitions, and the policy permits 16"),
-        (even(2), {"subscriptions": {"app": "Key_Shared"}}, "partition_order: "),
-        (even(2), {"most_partitions": 3}, "partition_limit: brokers permit 3"),
-        (even(2), {"policy": a_policy()}, "the policy does not permit it"),
-        (even(2), {"findings": (HOT, finding("partition-ceiling", "broker-00:8080"))}, "too many already"),
-        (
-            even(2),
-            {"policy": a_policy(plan={"standing_snapshots": 2}, guards={"most_partitions": 4})},
-            "have not stood",
-        ),
-    ],
+@row_by_row(
+    "partitions, fields, words",
+    ([*even(1), *(Partition(index, 0, 1, 1) for index in (1, 2, 3))], {}, "follows few keys or producers"),
+    ([even(4)[0], even(4)[3]], {}, "2 of 4 partitions are loaded"),
+    (even(16), {}, "has 16 partitions, and the policy permits 16"),
+    (even(2), {"subscriptions": {"app": "Key_Shared"}}, "partition_order: "),
+    (even(2), {"most_partitions": 3}, "partition_limit: brokers permit 3"),
+    (even(2), {"policy": a_policy()}, "the policy does not permit it"),
+    (even(2), {"findings": (HOT, finding("partition-ceiling", "broker-00:8080"))}, "too many already"),
+    (even(2), {"policy": a_policy(plan={"standing_snapshots": 2}, guards={"most_partitions": 4})}, "have not stood"),
 )
 def test_why_nothing_is_proposed(partitions: list[Partition], fields: dict[str, Any], words: str) -> None:
     """Where more partitions do not help, may not be, or are not permitted, a note says so."""

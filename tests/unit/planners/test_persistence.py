@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.facts.protocol import Bookies
 from pulsar_steward.model.finding import Finding, Severity
@@ -14,6 +13,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact
 from pulsar_steward.planners.settings.persistence import PERSISTENCE as PLANNER
 from tests.builders import NOW, a_policy, planning_facts_with
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.base import Proposal
@@ -59,15 +59,12 @@ def the_change(proposal: Proposal) -> ChangeSetting:
     return step.change
 
 
-@pytest.mark.parametrize(
-    ("check", "own", "after"),
-    [
-        ("ack-state-seldom", Persistence.of((3, 2, 2), 0.01), Persistence.of((3, 2, 2), 1.0)),
-        ("ack-state-often", USUAL, Persistence.of((3, 2, 2), 0.2)),
-        ("ack-state-often", Persistence.of((3, 2, 2), 0.0, "class"), Persistence.of((3, 2, 2), 0.2, "class")),
-        ("ensemble-too-large", USUAL, Persistence.of((2, 2, 2), 1.0)),
-    ],
-    ids=["seldom", "often", "no limit", "too large"],
+@cases(
+    "check, own, after",
+    ("seldom", "ack-state-seldom", Persistence.of((3, 2, 2), 0.01), Persistence.of((3, 2, 2), 1.0)),
+    ("often", "ack-state-often", USUAL, Persistence.of((3, 2, 2), 0.2)),
+    ("no limit", "ack-state-often", Persistence.of((3, 2, 2), 0.0, "class"), Persistence.of((3, 2, 2), 0.2, "class")),
+    ("too large", "ensemble-too-large", USUAL, Persistence.of((2, 2, 2), 1.0)),
 )
 def test_one_part_is_changed_and_the_rest_is_sent_as_it_is(check: str, own: Persistence, after: Persistence) -> None:
     """The rate or E is changed; Qw, Qa and whatever else Pulsar keeps beside them stay."""
@@ -94,36 +91,43 @@ def test_both_parts_are_one_step() -> None:
     assert "that are known to take writes" in step.undo_note
 
 
-@pytest.mark.parametrize(
-    ("checks", "fields", "note"),
-    [
-        (["ack-state-often"], {"policy": asking(propose_rate=False)}, "policy key persistence_remedy.propose_rate"),
-        (["ensemble-too-large"], {"policy": asking(propose_ensemble=False)}, "persistence_remedy.propose_ensemble"),
-        (["ack-state-often", "ack-state-seldom"], {}, "decide by hand"),
-        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), 0.2)}, "cursors are written once in 5 s already"),
-        (
-            ["ack-state-seldom"],
-            {"own": Persistence.of((3, 2, 2), 1 / 30), "policy": asking(seldom_seconds=60)},
-            "once in 30 s already, and once in 1 min would be no oftener",
-        ),
-        (["ack-state-often"], {"own": Persistence.of((3, 2, 2), -1)}, "the brokers' default on others: decide by hand"),
-        (["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
-        (["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
-        (["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),
-        (["ensemble-too-large"], {"bookies": Bookies(listed=1)}, "bookies_enough: E 2 of 1 bookie"),
-    ],
-    ids=[
+@cases(
+    "checks, fields, note",
+    (
         "rate off",
+        ["ack-state-often"],
+        {"policy": asking(propose_rate=False)},
+        "policy key persistence_remedy.propose_rate",
+    ),
+    (
         "E off",
-        "both",
+        ["ensemble-too-large"],
+        {"policy": asking(propose_ensemble=False)},
+        "persistence_remedy.propose_ensemble",
+    ),
+    ("both", ["ack-state-often", "ack-state-seldom"], {}, "decide by hand"),
+    (
         "seldom already",
+        ["ack-state-often"],
+        {"own": Persistence.of((3, 2, 2), 0.2)},
+        "cursors are written once in 5 s already",
+    ),
+    (
         "no oftener",
+        ["ack-state-seldom"],
+        {"own": Persistence.of((3, 2, 2), 1 / 30), "policy": asking(seldom_seconds=60)},
+        "once in 30 s already, and once in 1 min would be no oftener",
+    ),
+    (
         "below 0",
-        "copies",
-        "no default",
-        "no fact",
-        "too few",
-    ],
+        ["ack-state-often"],
+        {"own": Persistence.of((3, 2, 2), -1)},
+        "the brokers' default on others: decide by hand",
+    ),
+    ("copies", ["ensemble-too-large"], {"own": Persistence.of((3, 3, 2), 1.0)}, "fewer copies are for people"),
+    ("no default", ["ack-state-often"], {"own": None}, "brokers do not tell which E, Qw, Qa and rate apply"),
+    ("no fact", ["ack-state-often"], {"namespaces": ()}, "its settings are not in the snapshot"),
+    ("too few", ["ensemble-too-large"], {"bookies": Bookies(listed=1)}, "bookies_enough: E 2 of 1 bookie"),
 )
 def test_why_nothing_is_proposed_is_said(checks: list[str], fields: dict[str, Any], note: str) -> None:
     """Both are off by default, copies stay, and what is not known is not guessed."""
@@ -155,5 +159,4 @@ def test_both_are_off_by_default() -> None:
 
 
 def test_findings_of_the_brokers_default_are_left_to_people() -> None:
-    """The default stands in broker.conf, for which brokers restart."""
     assert proposed("ack-state-seldom", subject="lab") == msgspec.structs.replace(proposed(), batches=(), notes=())

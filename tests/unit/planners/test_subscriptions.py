@@ -16,12 +16,13 @@ from pulsar_steward.model.plan import content_digest, loses_more
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.step import DeleteSubscription
 from pulsar_steward.model.subscription import SubscriptionState
-from pulsar_steward.planners.planning_facts import SubscriptionFact, subscription_facts
-from pulsar_steward.planners.registry import PLANNERS, make_plan
+from pulsar_steward.planners.planning_facts import PlanningFacts, SubscriptionFact, subscription_facts
+from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER
 from pulsar_steward.report.approval import body
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CURSOR, NOW, a_deletion, a_policy, planning_facts_with
+from tests.cases import cases
 from tests.unit.report.test_approval import without_digest
 from tests.unit.report_checkup.snapshots import Rows, a_finding, written
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.planners.base import Proposal
-    from pulsar_steward.planners.planning_facts import PlanningFacts
     from tests.golden import Golden
 
 DAYS = 86_400
@@ -85,12 +85,6 @@ def deleted(proposal: Proposal) -> list[str]:
     return [change.topic for change in changes if isinstance(change, DeleteSubscription)]
 
 
-def test_it_is_asked_and_its_check_names_it() -> None:
-    """The planner of abandoned subscriptions is registered, and its check names its kind of batch as the remedy."""
-    assert PLANNER in PLANNERS
-    assert CHECK.remedied_by in PLANNER.kinds
-
-
 def test_nothing_is_proposed_by_default() -> None:
     """No deletion is proposed under the default policy, and a note names the key that permits it."""
     proposal = proposed(limits={})
@@ -143,7 +137,6 @@ def test_the_most_that_is_lost_has_room_for_growth(entries: int, most: int) -> N
 
 
 def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
-    """Deletions are batched by namespace, longest abandoned first, up to the plan's limit; a note names the rest."""
     facts = (
         a_fact("a", days=40),
         a_fact("b", days=80),
@@ -176,17 +169,14 @@ def test_what_is_not_abandoned_for_long_enough_waits() -> None:
     assert deleted(proposed(a_fact(days=34.9), limits={**ASKED, "minimum_days": 34})) == [topic()]
 
 
-@pytest.mark.parametrize(
-    ("state", "fields", "words"),
-    [
-        ({"consumers": 1}, {}, "subscription_unused"),
-        ({"consumers_beside": 2}, {}, "2 consumers of this name are connected to other partitions"),
-        ({"moved_milliseconds": int(NOW.timestamp() * 1000)}, {}, "consumed, skipped or expired"),
-        ({}, {"limits": {**ASKED, "protected_topics": [topic("a")]}}, "subscription_expendable"),
-        ({}, {"policy": {"apply": {"protected_namespaces": ["shop/events"]}}}, "Guard protected"),
-        ({}, {"versions": ("4.9.0",)}, "never tried"),
-    ],
-    ids=["consumer", "other partition", "moved", "protected topic", "protected namespace", "version"],
+@cases(
+    "state, fields, words",
+    ("consumer", {"consumers": 1}, {}, "subscription_unused"),
+    ("other partition", {"consumers_beside": 2}, {}, "2 consumers of this name are connected to other partitions"),
+    ("moved", {"moved_milliseconds": int(NOW.timestamp() * 1000)}, {}, "consumed, skipped or expired"),
+    ("protected topic", {}, {"limits": {**ASKED, "protected_topics": [topic("a")]}}, "subscription_expendable"),
+    ("protected namespace", {}, {"policy": {"apply": {"protected_namespaces": ["shop/events"]}}}, "Guard protected"),
+    ("version", {}, {"versions": ("4.9.0",)}, "never tried"),
 )
 def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, Any], words: str) -> None:
     """A vetoed deletion is noted with the guard's reason and takes no slot of the plan's step limit."""
@@ -201,21 +191,13 @@ def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, A
 
 
 def test_nothing_is_proposed_from_a_partial_snapshot_or_of_what_it_lacks() -> None:
-    """Nothing is proposed if the snapshot is partial or lacks the subscriptions, and a note gives the reason."""
     partial = proposed(unread=("broker-01:8080",))
     assert (partial.batches, "partial without broker-01:8080" in partial.notes[0]) == ((), True)
     proposal = proposed(subscriptions=())
     assert (proposal.batches, "the snapshot does not have them" in proposal.notes[0]) == ((), True)
 
 
-def test_information_is_not_answered() -> None:
-    """An information finding about a subscription leads to no proposal."""
-    fact = a_fact()
-    assert proposed(fact, findings=(found(fact, Severity.INFO),)).batches == ()
-
-
 def test_the_last_subscription_of_a_topic_says_what_that_means() -> None:
-    """The effect of deleting a topic's last subscription mentions `brokerDeleteInactiveTopicsEnabled`."""
     (batch,) = proposed(a_fact(others=0)).batches
     assert "`brokerDeleteInactiveTopicsEnabled`" in batch.steps[0].effect
 

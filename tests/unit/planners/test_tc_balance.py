@@ -1,24 +1,42 @@
-"""The balance of transaction coordinators on clusters that operators know, and what each step tells them."""
+"""The balance of coordinators: clusters that operators know, what each step tells them, and where it is left alone."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.guards.evaluate import guards_of
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.plan import numbered
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.plan import Batch, Placement, numbered
+from pulsar_steward.model.step import Change, SplitBundle, UnloadBundle
+from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts
+from pulsar_steward.planners.tc.balance import TC_BALANCE
 from pulsar_steward.planners.tc.balance import TC_BALANCE as PLANNER
 from tests.beside import yardstick
-from tests.builders import a_finding, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles, planning_facts_with
+from tests.builders import (
+    NOW,
+    a_finding,
+    a_policy,
+    broker,
+    bundle_of,
+    coordinators_in,
+    counted_tc_bundles,
+    equal_ranges,
+    hashed_tc_bundles,
+    planning_facts_with,
+    tc_bundle,
+)
+from tests.cases import cases
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Batch, Placement
-    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from collections.abc import Callable, Sequence
+
+    from pulsar_steward.planners.base import Proposal
     from tests.golden import Golden
 
 OwnersAndCounts = list[tuple[str | None, int]]
@@ -47,14 +65,6 @@ def on(number: int, *of_each: int) -> OwnersAndCounts:
     return [(broker(number), count) for count in of_each]
 
 
-def test_lab_with_all_on_one_broker() -> None:
-    """A real cluster's 16 coordinators in 8 bundles go from one broker to 6/5/5, in whole bundles only."""
-    assert sorted(len(bundle.coordinators) for bundle in ALL_ON_ONE) == [1, 1, 2, 2, 2, 2, 3, 3]
-    batch = only_batch(planning_facts_with(3, ALL_ON_ONE))
-    assert (counts(batch.before), counts(batch.after)) == ([16, 0, 0], [6, 5, 5])
-    assert splits(batch) == 0
-
-
 def test_lab_with_a_new_broker() -> None:
     """A fourth, empty broker beside brokers with 6, 5 and 5 coordinators gets as many as each of the others."""
     first = planning_facts_with(3, ALL_ON_ONE)
@@ -64,18 +74,16 @@ def test_lab_with_a_new_broker() -> None:
     assert (counts(batch.before), counts(batch.after)) == ([6, 5, 5, 0], [4, 4, 4, 4])
 
 
-@pytest.mark.parametrize(
-    ("brokers", "bundles", "after", "splits_needed"),
-    [
-        pytest.param(2, on(0, 8), [4, 4], 1, id="one bundle, halved"),
-        pytest.param(4, on(0, 8), [2, 2, 2, 2], 3, id="one bundle, quartered"),
-        pytest.param(4, [*on(0, 3, 3), *on(1, 5), *on(2, 5)], [4, 4, 4, 4], None, id="a new broker, heavy bundles"),
-        pytest.param(3, on(0, 1, 1, 2, 2, 3, 3), [4, 4, 4], 0, id="wholes do if chosen well"),
-        pytest.param(2, [*on(0, 2, 2, 3, 3), *on(1, 1, 1)], [6, 6], 0, id="wholes do by an exchange"),
-        pytest.param(2, [*on(0, 4, 4), *on(1, 3, 3)], [7, 7], 0, id="two brokers exchange"),
-        pytest.param(4, on(0, 1, 1), [1, 1, 0, 0], 0, id="fewer coordinators than brokers"),
-        pytest.param(3, [*on(0, 1, 1, 1), *on(1, 1)], [2, 1, 1], 0, id="a remainder"),
-    ],
+@cases(
+    "brokers, bundles, after, splits_needed",
+    ("one bundle, halved", 2, on(0, 8), [4, 4], 1),
+    ("one bundle, quartered", 4, on(0, 8), [2, 2, 2, 2], 3),
+    ("a new broker, heavy bundles", 4, [*on(0, 3, 3), *on(1, 5), *on(2, 5)], [4, 4, 4, 4], None),
+    ("wholes do if chosen well", 3, on(0, 1, 1, 2, 2, 3, 3), [4, 4, 4], 0),
+    ("wholes do by an exchange", 2, [*on(0, 2, 2, 3, 3), *on(1, 1, 1)], [6, 6], 0),
+    ("two brokers exchange", 2, [*on(0, 4, 4), *on(1, 3, 3)], [7, 7], 0),
+    ("fewer coordinators than brokers", 4, on(0, 1, 1), [1, 1, 0, 0], 0),
+    ("a remainder", 3, [*on(0, 1, 1, 1), *on(1, 1)], [2, 1, 1], 0),
 )
 def test_ends_even(brokers: int, bundles: OwnersAndCounts, after: list[int], splits_needed: int | None) -> None:
     """A placement ends with a spread of at most 1, and bundles are split only if whole bundles cannot achieve that."""
@@ -119,21 +127,208 @@ def test_split() -> None:
     assert (split.touched.coordinators, move.touched.coordinators) == (8, 4)
 
 
-def test_split_of_a_half() -> None:
-    """Steps on the halves of a split come after the step that splits, also if a half is split again."""
-    steps = only_batch(planning_facts_with(4, HEAVY)).steps
-    cut_by = {
-        half: step.step_id for step in steps if isinstance(step.change, SplitBundle) for half in step.change.halves
-    }
-    assert [step.after for step in steps] == [
-        (cut_by[bundle_of(step)],) if bundle_of(step) in cut_by else () for step in steps
-    ]
-    assert sum(bool(step.after) for step in steps) == 5
-
-
 def test_a_hundred_brokers_with_a_thousand_coordinators() -> None:
     """The plan for 1,000 coordinators on 100 brokers is even, and takes less processor time than five yardsticks."""
     began = time.process_time()
     batch = only_batch(planning_facts_with(100, hashed_tc_bundles([broker(0)] * 1024, 1000)))
     assert time.process_time() - began < 5 * yardstick()
     assert counts(batch.after) == [10] * 100
+
+
+LAB = (3, 3, 2, 2, 2, 2, 1, 1)
+"""Coordinators by bundle, as the hashes of 16 of them fall into a real cluster's bundles."""
+
+
+def as_published(bundles: Sequence[Sequence[int]], chosen: Callable[[list[int]], int]) -> list[int] | None:
+    """Counts, the most first, where the published rule ends; None: it goes round for ever.
+
+    With M the difference of the two fullest brokers, a bundle of the fullest with at most M coordinators goes to the
+    emptiest. Which of them, it does not say.
+    """
+    brokers, seen = [list(each) for each in bundles], set()
+    while True:
+        brokers.sort(key=sum, reverse=True)
+        state = tuple(tuple(sorted(each)) for each in brokers)
+        fitting = [count for count in brokers[0] if count <= sum(brokers[0]) - sum(brokers[1])]
+        if not fitting:
+            return [sum(each) for each in brokers]
+        if state in seen:
+            return None
+        seen.add(state)
+        brokers[0].remove(chosen(fitting))
+        brokers[-1].append(chosen(fitting))
+
+
+@cases(
+    "bundles, largest_first, smallest_first, ours",
+    ("16/0/0", [LAB, (), ()], None, [6, 5, 5], [6, 5, 5]),
+    ("8/8/0", [LAB[:2] + LAB[6:], LAB[2:6], ()], [8, 8, 0], [8, 8, 0], [6, 5, 5]),
+    ("8/8/0/0/0", [LAB[:2] + LAB[6:], LAB[2:6], (), (), ()], [8, 8, 0, 0, 0], [8, 8, 0, 0, 0], [4, 3, 3, 3, 3]),
+    ("4/0 in one bundle", [(4,), ()], None, None, [2, 2]),
+)
+def test_where_the_published_rule_fails_the_plan_ends_even(
+    bundles: list[tuple[int, ...]], largest_first: list[int] | None, smallest_first: list[int] | None, ours: list[int]
+) -> None:
+    assert as_published(bundles, max) == largest_first
+    assert as_published(bundles, min) == smallest_first
+    held = [(broker(number), count) for number, each in enumerate(bundles) for count in each]
+    (batch,) = TC_BALANCE.proposal(planning_facts_with(len(bundles), counted_tc_bundles(held))).batches
+    assert sorted((placement.count for placement in batch.after), reverse=True) == ours
+
+
+ONE_UNREAD = (BrokerFact(broker=broker(0), read=True), BrokerFact(broker=broker(1), read=False))
+
+
+def after(planning: PlanningFacts) -> list[int]:
+    """The counts after the one batch that is proposed, in order of broker."""
+    (batch,) = PLANNER.proposal(planning).batches
+    return [placement.count for placement in batch.after]
+
+
+def changes(proposal: Proposal) -> list[Change]:
+    """Calls, step by step."""
+    return [step.change for batch in proposal.batches for step in batch.steps]
+
+
+def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
+    """When some of the bundles were moved, as a planning's field."""
+    when = NOW - timedelta(minutes=minutes_ago)
+    return {"moved_at": {f"{TC_NAMESPACE}/{ALL_ON_ONE[index].bundle}": when for index in indices}}
+
+
+@cases(
+    "planning, note",
+    ("Pulsar 5", planning_facts_with(3, ALL_ON_ONE, tcs_by_bundle=False), "PIP-473"),
+    (
+        "young",
+        planning_facts_with(3, ALL_ON_ONE, policy=a_policy(plan={"standing_snapshots": 3})),
+        "stood for 1 of the 3",
+    ),
+    ("unread broker", planning_facts_with(3, ALL_ON_ONE, unread=(broker(2),)), f"without {broker(2)}"),
+    ("broker that did not answer", planning_facts_with(ONE_UNREAD, ALL_ON_ONE), f"without {broker(1)}"),
+    ("unread namespace", planning_facts_with(3, unread=(TC_NAMESPACE,)), f"without {TC_NAMESPACE}"),
+    (
+        "no target",
+        planning_facts_with(2, ALL_ON_ONE, policy=a_policy(brokers={"draining": (broker(0), broker(1))})),
+        "every broker is draining",
+    ),
+    ("isolated from all", planning_facts_with(2, ALL_ON_ONE, tc_allowed=()), "kept from pulsar/system"),
+    ("no broker", planning_facts_with(0), "every broker is draining"),
+    ("one broker", planning_facts_with(1, ALL_ON_ONE), "no placement is more even"),
+    ("one coordinator", planning_facts_with(3, counted_tc_bundles([(broker(0), 1)])), "no placement is more even"),
+    (
+        "protected",
+        planning_facts_with(3, ALL_ON_ONE, policy=a_policy(apply={"protected_namespaces": (TC_NAMESPACE,)})),
+        "no step evens that out",
+    ),
+)
+def test_no_batch_but_a_note(planning: PlanningFacts, note: str) -> None:
+    """A note gives the reason if no batch can be proposed."""
+    proposal = PLANNER.proposal(planning)
+    assert proposal.batches == ()
+    assert note in proposal.notes[0]
+
+
+def test_other_unread_namespaces_do_not_matter() -> None:
+    assert after(planning_facts_with(3, ALL_ON_ONE, unread=("public/default",))) == [6, 5, 5]
+
+
+def test_draining_broker_only_gives() -> None:
+    """A draining broker keeps its fair share or less, and is never a target."""
+    draining_2 = a_policy(brokers={"draining": (broker(2),)})
+    assert after(planning_facts_with(3, ALL_ON_ONE, policy=draining_2)) == [8, 8, 0]
+    draining_0 = a_policy(brokers={"draining": (broker(0),)})
+    assert max(after(planning_facts_with(3, ALL_ON_ONE, policy=draining_0))) == 6
+    less_than_its_share = hashed_tc_bundles([broker(0)] * 2 + [broker(1)] * 14, 16)
+    assert after(planning_facts_with(3, less_than_its_share)) == [5, 6, 5]
+    assert after(planning_facts_with(3, less_than_its_share, policy=draining_0)) == [2, 7, 7]
+
+
+def test_isolation_excludes_targets() -> None:
+    """A broker that isolation excludes from the namespace gets no coordinators."""
+    assert after(planning_facts_with(3, ALL_ON_ONE, tc_allowed=(broker(0), broker(2)))) == [8, 0, 8]
+
+
+def test_no_more_steps_than_one_run_permits() -> None:
+    """The most helpful steps are proposed up to the limit of changes a run, with the placement that these reach."""
+    few = planning_facts_with(3, ALL_ON_ONE, policy=a_policy(guards={"most_changes_per_run": 2}))
+    every = len(changes(PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE))))
+    proposal = PLANNER.proposal(few)
+    (batch,) = proposal.batches
+    assert after(few) == [10, 3, 3]
+    assert batch.title.endswith("the spread falls from 16 to 7")
+    assert all(result.passed for step in batch.steps for result in step.guards)
+    assert proposal.notes[0] == (
+        f"Transaction coordinators: {every - 2} further steps come with later plans (policy key"
+        " guards.most_changes_per_run)."
+    )
+
+
+def test_a_split_alone_is_not_proposed() -> None:
+    """Nothing is proposed, with a note, if the limit of changes a run permits no more than a split."""
+    one = planning_facts_with(
+        2, counted_tc_bundles([(broker(0), 8)]), policy=a_policy(guards={"most_changes_per_run": 1})
+    )
+    proposal = PLANNER.proposal(one)
+    assert proposal.batches == ()
+    assert "as the first 1 step alone would not help (policy key guards.most_changes_per_run)" in proposal.notes[0]
+
+
+def test_resting_bundles_stay_and_count() -> None:
+    """A bundle within its cooldown stays, its coordinators count, and a note names it and the time of its last move."""
+    planning = planning_facts_with(3, ALL_ON_ONE, **moved(29, 4, 7))
+    proposal = PLANNER.proposal(planning)
+    resting = {ALL_ON_ONE[index].bundle for index in (4, 7)}
+    assert not resting & {bundle_of(step) for step in proposal.batches[0].steps}
+    assert after(planning) == [6, 5, 5]
+    (note,) = proposal.notes
+    assert note.startswith("Guard cooldown keeps")
+    assert all(f"{bundle} (moved at 2026-03-01 11:31:00" in note for bundle in resting)
+
+
+def test_rested_bundles_move() -> None:
+    """A bundle may move again from the minute on in which its cooldown ends."""
+    proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(30, *range(8))))
+    assert proposal.notes == ()
+    assert changes(proposal) == changes(PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE)))
+
+
+def test_all_resting() -> None:
+    """No batch is proposed if every bundle was moved a moment ago; the note names some bundles and counts the rest."""
+    proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(8))))
+    assert proposal.batches == ()
+    assert proposal.notes[1].endswith(" and 3 more.")
+
+
+def test_too_many_clients() -> None:
+    """A bundle with more clients than a step may disturb stays, and the others are evened out around it."""
+    crowded, calm = (
+        tc_bundle(bundle, broker(0), coordinators_in(bundle, 2), clients=clients)
+        for bundle, clients in zip(equal_ranges(2), (11, 10), strict=True)
+    )
+    proposal = PLANNER.proposal(
+        planning_facts_with(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10}))
+    )
+    assert [bundle_of(step) for step in proposal.batches[0].steps] == [calm.bundle]
+    (note,) = proposal.notes
+    assert note.startswith("Guard clients keeps")
+    assert f"{crowded.bundle} (11 clients would reconnect" in note
+
+
+@pytest.mark.parametrize("owner", [None, "gone:8080"])
+def test_bundles_that_no_broker_owns(owner: str | None) -> None:
+    """Coordinators of a bundle without a listed owner are not counted and not moved, and a note names the bundle."""
+    bundles = counted_tc_bundles([(owner, 5), (broker(0), 2), (broker(0), 2)])
+    planning = planning_facts_with(2, bundles)
+    assert after(planning) == [2, 2]
+    (note,) = PLANNER.proposal(planning).notes
+    assert note.startswith("5 transaction coordinators are left out")
+    assert bundles[0].bundle in note
+
+
+def test_what_stays_uneven_is_noted(golden: Golden) -> None:
+    """If no even placement is possible, the plan evens out what it can and a note tells the rest."""
+    planning = planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(7)))
+    proposal = PLANNER.proposal(planning)
+    assert after(planning) == [13, 2, 1]
+    golden(proposal.notes[0])

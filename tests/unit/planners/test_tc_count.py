@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
-from pulsar_steward.checks.placement.coordinators import TC_COUNT as CHECK
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT
 from pulsar_steward.model.step import RaiseCoordinators
-from pulsar_steward.planners.base import Proposal
-from pulsar_steward.planners.registry import PLANNERS, make_plan
+from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.tc.balance import TC_BALANCE
 from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as PLANNER
 from tests.builders import NOW, a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
+from tests.cases import cases
 
 if TYPE_CHECKING:
+    from pulsar_steward.planners.base import Proposal
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from tests.golden import Golden
 
@@ -51,14 +50,12 @@ def raised(proposal: Proposal) -> RaiseCoordinators:
     return step.change
 
 
-@pytest.mark.parametrize(
-    ("planning", "after"),
-    [
-        pytest.param(facts(), 5, id="one a broker"),
-        pytest.param(facts(per_broker=3), 15, id="three a broker"),
-        pytest.param(facts(most=4), 4, id="as many as the policy permits"),
-        pytest.param(facts(tc_allowed=tuple(broker(number) for number in range(3))), 3, id="isolated"),
-    ],
+@cases(
+    "planning, after",
+    ("one a broker", facts(), 5),
+    ("three a broker", facts(per_broker=3), 15),
+    ("as many as the policy permits", facts(most=4), 4),
+    ("isolated", facts(tc_allowed=tuple(broker(number) for number in range(3))), 3),
 )
 def test_their_number_is_raised(planning: PlanningFacts, after: int) -> None:
     """The number of coordinators is raised to what suits the brokers that may hold one, up to the policy's limit."""
@@ -107,11 +104,6 @@ def test_why_nothing_is_proposed(planning: PlanningFacts, words: str) -> None:
     assert words in note
 
 
-def test_information_is_not_answered() -> None:
-    """An information finding about the number of coordinators leads to no proposal."""
-    assert PLANNER.proposal(facts(findings=(too_few(severity=Severity.INFO),))) == Proposal()
-
-
 def test_it_comes_first_and_nothing_is_balanced_beside_it() -> None:
     """A plan that raises the number of coordinators does not balance them, and a note gives the reason."""
     planning = facts(findings=(too_few(3), a_finding()), tc_bundles=hashed_tc_bundles([broker(0)] * 16, 3))
@@ -120,16 +112,3 @@ def test_it_comes_first_and_nothing_is_balanced_beside_it() -> None:
     assert [batch.kind for batch in plan.batches] == [TC_COUNT]
     assert any("nothing is proposed in this plan, as it raises their number" in note for note in plan.notes)
     assert plan.encoded() == make_plan(planning).encoded()
-
-
-def test_off_by_default() -> None:
-    """The default policy permits no raise of the number of coordinators, so that no batch is proposed."""
-    planning = msgspec.structs.replace(facts(), policy=a_policy())
-    assert PLANNER.proposal(planning).batches == ()
-
-
-def test_it_is_asked() -> None:
-    """The planner of coordinator counts is registered, answers its check, and provides that check's remedy."""
-    assert PLANNER in PLANNERS
-    assert PLANNER.answers == {CHECK.check_id}
-    assert CHECK.remedied_by in PLANNER.kinds

@@ -10,14 +10,13 @@ import pytest
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.unseen_names import SNAPSHOTS, unseen_names
-from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 from tests.builders import a_policy, broker
 from tests.unit.report_checkup.snapshots import META, Rows, meta, written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.snapshots.read import Snapshot
     from tests.golden import Golden
 
 TABLES: dict[str, Rows] = {
@@ -81,7 +80,6 @@ UNSEEN = {
 
 @pytest.mark.parametrize("key", SEEN)
 def test_of_each_key_what_stands_for_nothing_is_found(tmp_path: Path, key: str) -> None:
-    """The names and patterns of a key that nothing in the snapshot has are found, and no other."""
     (found,) = unseen_names(taken(tmp_path), policy_with(key, *SEEN[key], *UNSEEN[key]))
     assert (found.key, found.names) == (key, tuple(sorted(UNSEEN[key])))
     assert unseen_names(taken(tmp_path, 1), policy_with(key, *SEEN[key])) == ()

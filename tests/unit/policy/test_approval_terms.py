@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
 
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.plan import KINDS
@@ -14,6 +15,7 @@ from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.recorded import RecordedPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
@@ -47,7 +49,6 @@ def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk)
 def test_of_kind_and_risk_the_stricter_holds(
     people: int | None, two_for: tuple[str, ...], minutes: int | None, requester: tuple[bool, bool | None]
 ) -> None:
-    """For people, validity and requester, the stricter of the terms by kind and by risk applies."""
     by_risk = {"people": people, "valid_minutes": minutes, "requester_may_approve": requester[1]}
     found = terms(two_people_for=two_for, requester_may_approve=requester[0], by_risk={"high": by_risk})
     assert found.people == (2 if two_for or people == 2 else 1)
@@ -56,7 +57,6 @@ def test_of_kind_and_risk_the_stricter_holds(
 
 
 def test_a_higher_level_demands_what_a_lower_one_does() -> None:
-    """A higher risk level takes over the demands of lower levels, and may name its own users."""
     by_risk = {
         "medium": {"people": 2, "valid_minutes": 20, "users": ["ann", "eve"]},
         "critical": {"users": ["bob", "eve"]},
@@ -77,41 +77,36 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     assert terms(risk=Risk.LOW, by_risk=by_risk).may_answer("anybody")
 
 
-@pytest.mark.parametrize(
-    ("approval", "words"),
-    [
-        ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
-        ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
-        (
-            {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low",
-        ),
-        (
-            {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
-            "by_risk.medium.valid_minutes demands less",
-        ),
-        (
-            {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
-            "by_risk.high.requester_may_approve demands less",
-        ),
-        (
-            {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
-            "by_risk.high.people demands less than by_risk.low.people",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
-            "by_risk.high.users: nobody of them may answer by .* to .*retention",
-        ),
-        (
-            {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
-            "by_risk.medium.users: nobody of them",
-        ),
-        ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
-        ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
-        ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
-        ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
-        ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
-    ],
+@row_by_row(
+    "approval, words",
+    ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
+    ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
+    ({"by_risk": {"low": {"people": 2}, "high": {"people": 1}}}, "by_risk.high.people demands less than by_risk.low"),
+    (
+        {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
+        "by_risk.medium.valid_minutes demands less",
+    ),
+    (
+        {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
+        "by_risk.high.requester_may_approve demands less",
+    ),
+    (
+        {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
+        "by_risk.high.people demands less than by_risk.low.people",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
+        "by_risk.high.users: nobody of them may answer by .* to .*retention",
+    ),
+    (
+        {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
+        "by_risk.medium.users: nobody of them",
+    ),
+    ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
+    ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
+    ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
+    ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
+    ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
 )
 def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
     """Terms by risk that are invalid or weaker than a lower level's are refused with their key and the reason."""
@@ -147,3 +142,40 @@ def test_every_kind_has_terms_for_every_risk() -> None:
     approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
     assert all(approval.terms((kind,), risk).may_answer("ann") for kind in KINDS for risk in Risk)
     assert not Policy().approval.by_risk
+
+
+SPLITS_AND_MOVES = [
+    (
+        {"bundle_split": ["zoe"], "bundle_balance": ["ann"]},
+        [],
+        "nobody may answer to bundle_split with moves of parts",
+    ),
+    (
+        {"bundle_split": ["bob", "zoe"], "bundle_balance": ["ann", "zoe"]},
+        ["bundle_balance"],
+        "only zoe, who is one, may answer",
+    ),
+    (
+        {"bundle_split": ["ann", "zoe"], "bundle_balance": ["ann", "bob"], "rollback": ["bob", "zoe"]},
+        [],
+        "nobody may answer to rollback of a bundle_split with moves of parts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lists", "two", "words"), SPLITS_AND_MOVES)
+def test_splits_with_moves_that_nobody_could_approve_are_an_error_of_the_policy(
+    lists: dict[str, list[str]], two: list[str], words: str
+) -> None:
+    """Lists of splits and of moves with too few people in common are an error that names both kinds, and the remedy."""
+    with pytest.raises(ValidationError, match=words) as caught:
+        ApprovalPolicy.model_validate({"assigned_users_by_kind": lists, "two_people_for": two})
+    assert "the rules of bundle_split and of bundle_balance apply" in str(caught.value)
+    assert "put bundle_balance into never_ask" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bundle_split", "bundle_balance"])
+def test_people_need_not_be_in_common_where_parts_never_move(kind: str) -> None:
+    """Where one of the kinds is never asked about, no batch has both, and who may answer for each is a free choice."""
+    lists = {"bundle_split": ["zoe"], "bundle_balance": ["ann"]}
+    ApprovalPolicy.model_validate({"assigned_users_by_kind": lists, "never_ask": [kind]})

@@ -16,6 +16,7 @@ from pulsar_steward.policy.division import divided
 from pulsar_steward.policy.layers import NARROW
 from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.schema import SECTIONS, Policy
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,19 +54,17 @@ def lines(tmp_path: Path) -> Callable[[str], list[str]]:
     return told
 
 
-@pytest.mark.parametrize(
-    ("cluster", "namespace", "percent"),
-    [
-        (None, None, 60),
-        ("east", None, 55),
-        ("west", None, 60),
-        ("east", "acme/orders", 30),
-        ("east", "acme/other", 40),
-        ("east", "acme/same", 40),
-        ("east", "other/one", 40),
-        ("east", "other/two", 55),
-        ("west", "other/two", 60),
-    ],
+@row_by_row(
+    "cluster, namespace, percent",
+    (None, None, 60),
+    ("east", None, 55),
+    ("west", None, 60),
+    ("east", "acme/orders", 30),
+    ("east", "acme/other", 40),
+    ("east", "acme/same", 40),
+    ("east", "other/one", 40),
+    ("east", "other/two", 55),
+    ("west", "other/two", 60),
 )
 def test_the_nearest_wins(cluster: str | None, namespace: str | None, percent: int) -> None:
     """Each key takes its value from the nearest layer that sets it: namespace, tenant, cluster, file or default."""
@@ -101,16 +100,14 @@ def test_a_policy_survives_json_with_its_overrides() -> None:
     assert again.for_namespace("acme/orders").ack_holes.warning_percent == 30
 
 
-@pytest.mark.parametrize(
-    ("layers", "same"),
-    [
-        ({"tenants": {}}, True),
-        ({"tenants": {"acme": {}}}, True),
-        ({"tenants": {"acme": {"ack_holes": {}}}}, True),
-        ({"tenants": {"acme": {"ack_holes": {"warning_percent": 41}}}}, False),
-        ({"namespaces": {"acme/a": {"ack_holes": {"warning_percent": 41}}}}, False),
-        ({"clusters": {"east": {"ack_holes": {"warning_percent": 41}}}}, False),
-    ],
+@row_by_row(
+    "layers, same",
+    ({"tenants": {}}, True),
+    ({"tenants": {"acme": {}}}, True),
+    ({"tenants": {"acme": {"ack_holes": {}}}}, True),
+    ({"tenants": {"acme": {"ack_holes": {"warning_percent": 41}}}}, False),
+    ({"namespaces": {"acme/a": {"ack_holes": {"warning_percent": 41}}}}, False),
+    ({"clusters": {"east": {"ack_holes": {"warning_percent": 41}}}}, False),
 )
 def test_the_digest_is_of_overrides_too(layers: dict[str, Any], *, same: bool) -> None:
     """Overrides that set a value change the policy's digest, and empty ones do not."""
@@ -128,35 +125,33 @@ def test_values_of_overrides_are_normalised(given: object) -> None:
     assert policy.digest == parse_policy(as_number, name="p").digest
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ({"tenant": {}}, "tenant: no such key; did you mean tenants?"),
-        ({"tenants": []}, "tenants: has to hold sections"),
-        ({"tenants": {"acme": None}}, "tenants.acme: has to hold sections"),
-        ({"tenants": {"acme": {"ack_holes": 3}}}, "tenants.acme.ack_holes: has to hold keys"),
-        ({"tenants": {7: {}}}, "tenants.7: is not a tenant's name"),
-        ({"tenants": {"acme/orders": {}}}, "tenants.acme/orders: is not a tenant's name"),
-        ({"namespaces": {"acme": {}}}, "namespaces.acme: is not `tenant/namespace`"),
-        ({"clusters": {"../east": {}}}, "clusters.../east: is not a cluster's name"),
-        ({"tenants": {"acme": {"ack_hole": {}}}}, "tenants.acme.ack_hole: no such key; did you mean ack_holes?"),
-        ({"clusters": {"east": {"aply": {}}}}, "clusters.east.aply: no such key; did you mean apply?"),
-        ({"clusters": {"east": {"tenants": {}}}}, "clusters.east.tenants: `tenants` stands at the top"),
-        ({"tenants": {"acme": {"tc_skew": {}}}}, "tenants.acme.tc_skew: cannot differ by tenant"),
-        ({"namespaces": {"acme/a": {"apply": {}}}}, "namespaces.acme/a.apply: cannot differ by namespace"),
-        (
-            {"namespaces": {"acme/a": {"ack_holes": {"warning_percents": 3}}}},
-            "namespaces.acme/a.ack_holes.warning_percents: no such key; did you mean warning_percent?",
-        ),
-        (
-            {"namespaces": {"acme/a": {"ack_holes": {"warning_percent": 101}}}},
-            "namespaces.acme/a.ack_holes.warning_percent: Input should be less",
-        ),
-        (
-            {"clusters": {"east": {"brokers": {"draining": ["a:1", 5]}}}},
-            "clusters.east.brokers.draining.1: Input should be",
-        ),
-    ],
+@row_by_row(
+    "document, words",
+    ({"tenant": {}}, "tenant: no such key; did you mean tenants?"),
+    ({"tenants": []}, "tenants: has to hold sections"),
+    ({"tenants": {"acme": None}}, "tenants.acme: has to hold sections"),
+    ({"tenants": {"acme": {"ack_holes": 3}}}, "tenants.acme.ack_holes: has to hold keys"),
+    ({"tenants": {7: {}}}, "tenants.7: is not a tenant's name"),
+    ({"tenants": {"acme/orders": {}}}, "tenants.acme/orders: is not a tenant's name"),
+    ({"namespaces": {"acme": {}}}, "namespaces.acme: is not `tenant/namespace`"),
+    ({"clusters": {"../east": {}}}, "clusters.../east: is not a cluster's name"),
+    ({"tenants": {"acme": {"ack_hole": {}}}}, "tenants.acme.ack_hole: no such key; did you mean ack_holes?"),
+    ({"clusters": {"east": {"aply": {}}}}, "clusters.east.aply: no such key; did you mean apply?"),
+    ({"clusters": {"east": {"tenants": {}}}}, "clusters.east.tenants: `tenants` stands at the top"),
+    ({"tenants": {"acme": {"tc_skew": {}}}}, "tenants.acme.tc_skew: cannot differ by tenant"),
+    ({"namespaces": {"acme/a": {"apply": {}}}}, "namespaces.acme/a.apply: cannot differ by namespace"),
+    (
+        {"namespaces": {"acme/a": {"ack_holes": {"warning_percents": 3}}}},
+        "namespaces.acme/a.ack_holes.warning_percents: no such key; did you mean warning_percent?",
+    ),
+    (
+        {"namespaces": {"acme/a": {"ack_holes": {"warning_percent": 101}}}},
+        "namespaces.acme/a.ack_holes.warning_percent: Input should be less",
+    ),
+    (
+        {"clusters": {"east": {"brokers": {"draining": ["a:1", 5]}}}},
+        "clusters.east.brokers.draining.1: Input should be",
+    ),
 )
 def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any], words: str) -> None:
     """An invalid override is refused with its place, the reason and, for a misspelt key, the nearest valid one."""
@@ -166,42 +161,36 @@ def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any],
     assert str(caught.value).startswith(f"p: {words}")
 
 
-@pytest.mark.parametrize(
-    ("document", "troubles"),
-    [
-        (fanned(), []),
-        ({"consumer_fanout": {"critical_consumers": 1999}}, ["consumer_fanout"]),
-        (fanned(tenants={"acme": {"consumer_fanout": {"warning_consumers": 3000}}}), []),
-        (fanned(tenants={"acme": {"consumer_fanout": {"warning_consumers": 3001}}}), ["tenants.acme.consumer_fanout"]),
-        (
-            fanned(
-                tenants={"acme": {"consumer_fanout": {"warning_consumers": 2900}}},
-                namespaces={"acme/a": {"consumer_fanout": {"critical_consumers": 2899}}},
-            ),
-            ["namespaces.acme/a.consumer_fanout"],
+@row_by_row(
+    "document, troubles",
+    (fanned(), []),
+    ({"consumer_fanout": {"critical_consumers": 1999}}, ["consumer_fanout"]),
+    (fanned(tenants={"acme": {"consumer_fanout": {"warning_consumers": 3000}}}), []),
+    (fanned(tenants={"acme": {"consumer_fanout": {"warning_consumers": 3001}}}), ["tenants.acme.consumer_fanout"]),
+    (
+        fanned(
+            tenants={"acme": {"consumer_fanout": {"warning_consumers": 2900}}},
+            namespaces={"acme/a": {"consumer_fanout": {"critical_consumers": 2899}}},
         ),
-        (
-            fanned(
-                tenants={"acme": {"consumer_fanout": {"warning_consumers": 2900}}},
-                namespaces={"other/a": {"consumer_fanout": {"critical_consumers": 2899}}},
-            ),
-            [],
+        ["namespaces.acme/a.consumer_fanout"],
+    ),
+    (
+        fanned(
+            tenants={"acme": {"consumer_fanout": {"warning_consumers": 2900}}},
+            namespaces={"other/a": {"consumer_fanout": {"critical_consumers": 2899}}},
         ),
-        (
-            fanned(
-                clusters={"east": {"consumer_fanout": {"critical_consumers": 2500}}, "west": {"admin": {}}},
-                namespaces={"acme/a": {"consumer_fanout": {"warning_consumers": 2600}}},
-            ),
-            ["namespaces.acme/a.consumer_fanout"],
+        [],
+    ),
+    (
+        fanned(
+            clusters={"east": {"consumer_fanout": {"critical_consumers": 2500}}, "west": {"admin": {}}},
+            namespaces={"acme/a": {"consumer_fanout": {"warning_consumers": 2600}}},
         ),
-        (
-            {"consumer_fanout": {"critical_consumers": 1}, "tenants": {"a": {"consumer_fanout": {}}}},
-            ["consumer_fanout"],
-        ),
-    ],
+        ["namespaces.acme/a.consumer_fanout"],
+    ),
+    ({"consumer_fanout": {"critical_consumers": 1}, "tenants": {"a": {"consumer_fanout": {}}}}, ["consumer_fanout"]),
 )
 def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], troubles: list[str]) -> None:
-    """Thresholds have to be in order after merging, also for a single cluster, and each error is told once."""
     try:
         parse_policy(document, name="p")
         told = []
@@ -211,7 +200,6 @@ def test_thresholds_are_in_order_after_merging_too(document: dict[str, Any], tro
 
 
 def test_thresholds_without_an_order_are_pairs_that_are_there() -> None:
-    """Exceptions from the order of thresholds name existing keys, and such thresholds may be set in any order."""
     for section in SECTIONS.values():
         free = {f"{kind}_{name}" for name in getattr(section, "UNORDERED", ()) for kind in ("warning", "critical")}
         assert free <= set(section.model_fields)
@@ -226,7 +214,6 @@ def test_a_policy_with_wrong_overrides_cannot_be_made() -> None:
 
 
 def test_every_trouble_of_a_file_is_told_with_line_and_column(lines: Callable[[str], list[str]]) -> None:
-    """All errors of a policy file are reported with line and column, in the order of the file."""
     text = """\
 ack_holes: {warning_percnt: 5}
 apply:
@@ -241,31 +228,28 @@ brokers: {draining: ["a:80", 1]}
     assert [each[: each.index(": ")] for each in lines(text)] == ["1:13", "3:18", "6:5", "8:24", "9:30"]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("admin: {}\napply: {}\nadmin: {}\n", ["3:1: admin: stands twice"]),
-        ("apply:\n  lease_seconds: 9\n  'lease_seconds': 8\n", ["3:3: lease_seconds: stands twice"]),
-        (
-            "tenants:\n  a: {}\n  b: {ack_holes: {warning_percent: 2, warning_percent: 3}}\n  a: {}\n",
-            ["3:39: warning_percent: stands twice", "4:3: a: stands twice"],
-        ),
-        ("apply: {lease_seconds: 0600}\n", ["1:24: 0600: is the number 384 to YAML"]),
-        (
-            "approval: {valid_minutes: 1:30}\napply: {protected_namespaces: [0x10]}\n",
-            ["1:27: 1:30: is the number 90 to YAML", "2:32: 0x10: is the number 16 to YAML", "2:32: apply.protected_n"],
-        ),
-        ("a: [\n", ["2:1: cannot be read as YAML"]),
-        ("a: 1\n--- \nb: 1\n", ["2:1: cannot be read as YAML"]),
-        ("a: !!python/name:os.system\n", ["1:4: cannot be read as YAML"]),
-        ("apply: &a {lease_seconds: *a}\n", ["1:8: apply.lease_seconds: "]),
-        ("tenants: &a {acme: *a}\n", ["1:14: tenants.acme.acme: no such key"]),
-    ],
+@row_by_row(
+    "text, told",
+    ("admin: {}\napply: {}\nadmin: {}\n", ["3:1: admin: stands twice"]),
+    ("apply:\n  lease_seconds: 9\n  'lease_seconds': 8\n", ["3:3: lease_seconds: stands twice"]),
+    (
+        "tenants:\n  a: {}\n  b: {ack_holes: {warning_percent: 2, warning_percent: 3}}\n  a: {}\n",
+        ["3:39: warning_percent: stands twice", "4:3: a: stands twice"],
+    ),
+    ("apply: {lease_seconds: 0600}\n", ["1:24: 0600: is the number 384 to YAML"]),
+    (
+        "approval: {valid_minutes: 1:30}\napply: {protected_namespaces: [0x10]}\n",
+        ["1:27: 1:30: is the number 90 to YAML", "2:32: 0x10: is the number 16 to YAML", "2:32: apply.protected_n"],
+    ),
+    ("a: [\n", ["2:1: cannot be read as YAML"]),
+    ("a: 1\n--- \nb: 1\n", ["2:1: cannot be read as YAML"]),
+    ("a: !!python/name:os.system\n", ["1:4: cannot be read as YAML"]),
+    ("apply: &a {lease_seconds: *a}\n", ["1:8: apply.lease_seconds: "]),
+    ("tenants: &a {acme: *a}\n", ["1:14: tenants.acme.acme: no such key"]),
 )
 def test_keys_that_stand_twice_odd_numbers_and_broken_yaml(
     lines: Callable[[str], list[str]], text: str, told: list[str]
 ) -> None:
-    """Duplicate keys, numbers in YAML's own ways, broken YAML and self-references are told with line and column."""
     found = lines(text)
 
     assert len(found) == len(told)
@@ -304,7 +288,6 @@ def test_the_example_of_the_documentation_holds_up() -> None:
 
 
 def test_the_documentation_lists_what_namespaces_may_set_apart() -> None:
-    """The documentation lists exactly the sections that namespaces may override, and holds the example unchanged."""
     page = (EXAMPLE.parent / "policy.md").read_text(encoding="utf-8")
     table = page.partition("## What tenants and namespaces may set")[2].partition("\n## ")[0]
 
@@ -327,27 +310,24 @@ WARNINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("sections", "values", "names"),
-    [
-        (
-            ("ack_holes",),
-            {"acme/orders": [30], "acme/x": [40], "other/one": [40], "o/o": [60]},
-            [["acme", "other/one"], ["acme/orders"]],
-        ),
-        (("consumer_fanout",), {"acme/x": [3000], "acme/same": [2000], "o/o": [2000]}, [["acme"]]),
-        (("producer_fanout",), {"acme/orders": [1000], "o/o": [1000]}, []),
-        (
-            ("producer_fanout", "ack_holes"),
-            {"acme/orders": [1000, 30], "o/o": [1000, 60]},
-            [["acme", "other/one"], ["acme/orders"]],
-        ),
-    ],
+@row_by_row(
+    "sections, values, names",
+    (
+        ("ack_holes",),
+        {"acme/orders": [30], "acme/x": [40], "other/one": [40], "o/o": [60]},
+        [["acme", "other/one"], ["acme/orders"]],
+    ),
+    (("consumer_fanout",), {"acme/x": [3000], "acme/same": [2000], "o/o": [2000]}, [["acme"]]),
+    (("producer_fanout",), {"acme/orders": [1000], "o/o": [1000]}, []),
+    (
+        ("producer_fanout", "ack_holes"),
+        {"acme/orders": [1000, 30], "o/o": [1000, 60]},
+        [["acme", "other/one"], ["acme/orders"]],
+    ),
 )
 def test_namespaces_divide_by_the_values_in_force(
     sections: tuple[str, ...], values: dict[str, list[int]], names: list[list[str]]
 ) -> None:
-    """Namespaces with equal values in force form one part, and differences in other sections do not divide them."""
     policy = parse_policy(LAYERED, name="p").for_cluster("west")
     division = divided(policy, sections)
 
@@ -365,9 +345,11 @@ NEVER_ASKED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("namespace", "never"),
-    [("other/one", ("bundle_split",)), ("acme/carts", ("retention",)), ("acme/orders", ("retention", "backlog_quota"))],
+@row_by_row(
+    "namespace, never",
+    ("other/one", ("bundle_split",)),
+    ("acme/carts", ("retention",)),
+    ("acme/orders", ("retention", "backlog_quota")),
 )
 def test_what_is_never_asked_differs_by_namespace(namespace: str, never: tuple[str, ...]) -> None:
     """`never_ask` comes from the nearest layer, and the approval section's other keys from the cluster."""

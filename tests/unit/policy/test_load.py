@@ -1,15 +1,30 @@
-"""Policies: the defaults, a file's keys over them, and errors that name what is wrong."""
+"""Policies are read, checked and recorded: whole, their notices, and what is never asked."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
 import pytest
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from pulsar_steward.errors import PolicyError
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Occasion
+from pulsar_steward.model.plan import KINDS, ROLLBACK, Batch
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.policy.approval_terms import UNLIMITED
 from pulsar_steward.policy.load import load_policy, parse_policy
+from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_about, never_asked_entry
+from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.policy.schema import Policy
+from tests.builders import a_batch, a_move, a_policy, a_split, a_step
+from tests.cases import cases, row_by_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,14 +47,12 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_without_a_file_the_defaults_hold(file: Path) -> None:
-    """The shipped defaults hold if no path is given, and a path without a file is an error."""
     assert load_policy(None) == Policy()
     with pytest.raises(PolicyError, match="no such file"):
         load_policy(file)
 
 
 def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
-    """A key in the file replaces its own default, and all other keys keep theirs."""
     file.write_text("tc_skew:\n  warning_spread_coordinators: 5\nbrokers:\n  draining: ['a:8080', 'b:8080']\n")
     loaded = load_policy(file)
     assert loaded.tc_skew.warning_spread_coordinators == 5
@@ -48,33 +61,31 @@ def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
     assert loaded.apply == Policy().apply
 
 
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ({"tc_skw": {}}, "tc_skw: no such key; did you mean tc_skew?"),
-        ({"zzz": 1}, "zzz: no such key$"),
-        ({"tc_skew": {"cooldown_minute": 5}}, r"tc_skew.cooldown_minute: .* cooldown_minutes\?"),
-        ({"apply": {"lease_second": 9}}, r"apply.lease_second: .* lease_seconds\?"),
-        ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
-        ({"admin": {"redirects": "many"}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": 2.5}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": None}}, "admin.redirects: .* valid integer"),
-        ({"admin": {"redirects": 0}}, "admin.redirects: .* greater than or equal to 1"),
-        ({"admin": {"redirects": 99}}, "admin.redirects: .* equal to 20"),
-        ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* equal to 100"),
-        ({"brokers": {"draining": "a:8080"}}, "brokers.draining: .* valid tuple"),
-        ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: .* valid string"),
-        ({"approval": {"decide_by": "plan"}}, "approval.decide_by: .* 'namespace', 'tenant' or 'kind'"),
-        ({"approval": {"decide_by_kind": {"retention": "all"}}}, "decide_by_kind.retention: .* 'tenant' or 'kind'"),
-        ({"approval": {"decide_by_kind": {"tc_balance": "kind"}}}, "'tc_balance' is always asked about by itself"),
-        ({"approval": {"decide_by_kind": {"retentions": "kind"}}}, "'retentions' is no kind of batch"),
-        ({"approval": {"most_steps": 0}}, "approval.most_steps: .* greater than or equal to 1"),
-        ({"approval": {"most_steps": "all"}}, "approval.most_steps: .* valid integer"),
-        ({"apply": 5}, "apply: .* valid dictionary"),
-        ({"apply": None}, "apply: .* valid dictionary"),
-        ([], "the document: .* valid dictionary"),
-        ("text", "the document: .* valid dictionary"),
-    ],
+@row_by_row(
+    "document, words",
+    ({"tc_skw": {}}, "tc_skw: no such key; did you mean tc_skew?"),
+    ({"zzz": 1}, "zzz: no such key$"),
+    ({"tc_skew": {"cooldown_minute": 5}}, r"tc_skew.cooldown_minute: .* cooldown_minutes\?"),
+    ({"apply": {"lease_second": 9}}, r"apply.lease_second: .* lease_seconds\?"),
+    ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
+    ({"admin": {"redirects": "many"}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": 2.5}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": None}}, "admin.redirects: .* valid integer"),
+    ({"admin": {"redirects": 0}}, "admin.redirects: .* greater than or equal to 1"),
+    ({"admin": {"redirects": 99}}, "admin.redirects: .* equal to 20"),
+    ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* equal to 100"),
+    ({"brokers": {"draining": "a:8080"}}, "brokers.draining: .* valid tuple"),
+    ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: .* valid string"),
+    ({"approval": {"decide_by": "plan"}}, "approval.decide_by: .* 'namespace', 'tenant' or 'kind'"),
+    ({"approval": {"decide_by_kind": {"retention": "all"}}}, "decide_by_kind.retention: .* 'tenant' or 'kind'"),
+    ({"approval": {"decide_by_kind": {"tc_balance": "kind"}}}, "'tc_balance' is always asked about by itself"),
+    ({"approval": {"decide_by_kind": {"retentions": "kind"}}}, "'retentions' is no kind of batch"),
+    ({"approval": {"most_steps": 0}}, "approval.most_steps: .* greater than or equal to 1"),
+    ({"approval": {"most_steps": "all"}}, "approval.most_steps: .* valid integer"),
+    ({"apply": 5}, "apply: .* valid dictionary"),
+    ({"apply": None}, "apply: .* valid dictionary"),
+    ([], "the document: .* valid dictionary"),
+    ("text", "the document: .* valid dictionary"),
 )
 def test_what_does_not_hold_up_is_named(document: Any, words: str) -> None:
     """An invalid policy is refused with a message that names the file, the key and the reason."""
@@ -145,3 +156,149 @@ def test_the_digest_is_of_the_effective_values(file: Path) -> None:
         {"apply": {"lease_seconds": 61}},
     ]
     assert len({Policy().digest, *(parse_policy(each, name="p").digest for each in changed)}) == 5
+
+
+def recorded(values: dict[str, Any]) -> RecordedPolicy:
+    """A policy with these values, from its document."""
+    return RecordedPolicy.decoded(msgspec.json.encode(values))
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"approval": {}}, {"approval": {"by_risk": {}, "of_tomorrow": 7}, "tomorrow": [1]}], ids=str
+)
+def test_what_is_missing_limits_nothing(values: dict[str, Any]) -> None:
+    """A recorded policy without a section or a key limits nothing, and has the defaults of rest and pace."""
+    found = recorded(values)
+    terms = found.approval.terms(("retention",), Risk.LOW)
+    assert (terms.users, terms.people, terms.valid_minutes) == (None, 1, UNLIMITED)
+    assert (found.rest, found.windows, Pace.of(found)) == (timedelta(days=1), (), Pace())
+    assert loosened(Policy(), found) == ()
+
+
+def test_a_policy_comes_back_as_it_was_recorded() -> None:
+    """A policy in force and its record give the same terms, rest and windows."""
+    windows = [{"opens": "0 22 * * *", "minutes": 60, "time_zone": "UTC"}]
+    approval = {"ask_again_minutes": 5, "valid_minutes": 7, "two_people_for": ["retention"]}
+    policy = a_policy(approval=approval, guards={"windows": windows})
+    found = RecordedPolicy.of(policy)
+    assert (found.approval, found.rest) == (policy.approval.values, timedelta(minutes=5))
+    assert found.windows == policy.guards.windows
+    assert found.approval.terms(("retention",), Risk.LOW).people == 2
+
+
+def test_a_format_that_is_not_read_is_an_error_or_unknown() -> None:
+    """A value of another type cannot be decoded where it sets terms; windows of another form are left out."""
+    with pytest.raises(msgspec.ValidationError, match="valid_minutes"):
+        recorded({"approval": {"valid_minutes": "an hour"}})
+    assert recorded({"guards": {"windows": [{"opens": "at night"}]}}).windows == ()
+
+
+OPS = {"connection": "steward_notify_ops", "kind": "webhook"}
+
+
+def a_document(**recipient: Any) -> dict[str, Any]:
+    """A policy with one recipient."""
+    return {"notify": {"recipients": {"ops": {**OPS, **recipient}}}}
+
+
+def test_by_default_nobody_is_told() -> None:
+    """The default policy has no recipients of messages."""
+    assert Policy().notify.recipients == {}
+
+
+def test_a_recipient_wants_what_it_names() -> None:
+    """A recipient gets the events that it names, or all if it names none, from its minimum severity on."""
+    everything = parse_policy(a_document(), name="x").notify.recipients["ops"]
+    assert all(everything.wants(occasion, Severity.INFO) for occasion in Occasion)
+    some = parse_policy(a_document(events=["waiting", "failed"], min_severity="critical"), name="x")
+    wants = some.notify.recipients["ops"].wants
+    assert wants(Occasion.FAILED, Severity.CRITICAL)
+    assert not wants(Occasion.WAITING, Severity.INFO)
+    assert not wants(Occasion.UNKNOWN, Severity.CRITICAL)
+
+
+@row_by_row(
+    "connection",
+    "pulsar_admin_east",
+    "smtp_default",
+    "steward_notify_",
+    "https://evil.example",
+    "steward_notify_a/b",
+    " ",
+    "",
+)
+def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None:
+    """A recipient's connection is refused unless its id is `steward_notify_` followed by a valid name."""
+    with pytest.raises(PolicyError, match=r"notify\.recipients\.ops\.connection.*steward_notify_"):
+        parse_policy(a_document(connection=connection), name="x")
+
+
+@row_by_row(
+    "document, words",
+    (a_document(url="https://evil.example"), r"notify\.recipients\.ops\.url: no such key$"),
+    (a_document(event=["waiting"]), r"notify\.recipients\.ops\.event: no such key; did you mean events\?"),
+    (a_document(events=["wating"]), r"notify\.recipients\.ops\.events\.0"),
+    (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
+    ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
+    ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
+    ({"guards": {"windows": [{"opnes": "0 1 * * *"}]}}, r"guards\.windows\.0\.opnes: no such key; did you mean opens"),
+)
+def test_what_does_not_hold_up_of_notices_is_named(document: dict[str, Any], words: str) -> None:
+    """An invalid policy is refused with the key's place, also below a recipient's name or the number of a list item."""
+    with pytest.raises(PolicyError, match=words):
+        parse_policy(document, name="x")
+
+
+def test_a_cluster_has_recipients_of_its_own() -> None:
+    """A cluster's own recipients replace those of the file."""
+    document = {**a_document(), "clusters": {"east": {"notify": {"recipients": {"east": OPS}}}}}
+    policy = parse_policy(document, name="x")
+    assert list(policy.for_cluster("east").notify.recipients) == ["east"]
+    assert list(policy.for_cluster("west").notify.recipients) == ["ops"]
+
+
+def test_a_policy_with_recipients_survives_json() -> None:
+    """A policy with recipients is the same after it is written as JSON and read again."""
+    policy = parse_policy(a_document(events=["waiting"]), name="x")
+    assert Policy.model_validate_json(policy.document()) == policy
+
+
+TTL = ChangeSetting(namespace="acme/x", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+SETS, SPLITS, MOVES = a_step(TTL), a_step(a_split(namespace="acme/x")), a_step(a_move(namespace="acme/x"))
+
+
+def test_the_entry_holds_up_as_a_policy() -> None:
+    """The entry is a valid policy that leaves out the given kinds for its namespace only."""
+    policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", ["retention", "backlog_quota"])), name="p")
+    assert policy.for_namespace("acme/x").approval.never_ask == ("backlog_quota", "retention")
+    assert policy.for_namespace("acme/y").approval.never_ask == policy.approval.never_ask == ()
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != ROLLBACK])
+def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
+    """The entry can leave out each kind of batch except rollbacks, by the name that plans use."""
+    policy = parse_policy(yaml.safe_load(never_asked_entry("a/b", [kind])), name="p")
+    assert policy.for_namespace("a/b").approval.never_ask == (kind,)
+
+
+@cases(
+    "batch, namespace",
+    ("a setting", a_batch(SETS), "acme/x"),
+    ("a split", a_batch(SPLITS), "acme/x"),
+    ("a split and its move", a_batch(SPLITS, MOVES), "acme/x"),
+    ("moves", a_batch(MOVES), None),
+    ("two namespaces", a_batch(SETS, a_step(msgspec.structs.replace(TTL, namespace="acme/y"))), None),
+    ("a rollback", a_batch(SETS, kind=ROLLBACK), None),
+    ("no name of one", a_batch(a_step(msgspec.structs.replace(TTL, namespace="no namespace"))), None),
+)
+def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> None:
+    """A batch of settings or splits in one namespace is about that namespace; moves or a rollback are about none."""
+    assert namespace_to_leave_alone(batch) == namespace
+
+
+@pytest.mark.parametrize("kind", ["bundle_split", "bundle_balance"])
+def test_splits_with_moves_are_left_out_by_either_kind(kind: str) -> None:
+    policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", [kind])), name="p")
+    both, alone = (a_batch(*steps, kind="bundle_split") for steps in ((SPLITS, MOVES), (SPLITS,)))
+    assert never_asked_about(both, policy) == f"{kind} of acme/x"
+    assert (never_asked_about(alone, policy) is None) is (kind == "bundle_balance")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import SecretStr
@@ -14,21 +14,23 @@ from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.transport import Transport
 from tests.unit.pulsar.scripted import ScriptedBroker, scripted_brokers
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 TOKEN = "a-made-up-token"
+
+MakeTransport = Callable[..., Transport]
+MakeSettings = Callable[..., AdminSettings]
+MakeBroker = Callable[[], ScriptedBroker]
+Pair = tuple[ScriptedBroker, ScriptedBroker]
 
 
 @pytest.fixture
-def make_broker() -> Iterator[Callable[[], ScriptedBroker]]:
+def make_broker() -> Iterator[MakeBroker]:
     """Starts scripted brokers and ends them after the test."""
     with scripted_brokers() as make:
         yield make
 
 
 @pytest.fixture
-def broker(make_broker: Callable[[], ScriptedBroker]) -> ScriptedBroker:
+def broker(make_broker: MakeBroker) -> ScriptedBroker:
     """One scripted broker."""
     return make_broker()
 
@@ -42,7 +44,7 @@ def refusing() -> Iterator[str]:
 
 
 @pytest.fixture
-def settings() -> Callable[..., AdminSettings]:
+def settings() -> MakeSettings:
     """Makes settings with a token that may go to made-up hosts; the keywords are the policy's, also with fractions."""
 
     def make(*urls: str, **limits: float) -> AdminSettings:
@@ -53,7 +55,7 @@ def settings() -> Callable[..., AdminSettings]:
 
 
 @pytest.fixture
-def transport(settings: Callable[..., AdminSettings]) -> Iterator[Callable[..., Transport]]:
+def transport(settings: MakeSettings) -> Iterator[MakeTransport]:
     """Makes transports that may send anything and are closed after the test."""
     with ExitStack() as transports:
 

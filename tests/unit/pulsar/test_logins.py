@@ -19,21 +19,23 @@ from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin, basic
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.transport import Transport
+from tests.cases import row_by_row
 from tests.oauth2_issuer import DISCOVERY, TOKEN_PATH, Issuer
-from tests.unit.pulsar.scripted import ScriptedBroker, answer, redirect
+from tests.unit.pulsar.scripted import Handler, Reply, ScriptedBroker, answer, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.unit.pulsar.scripted import Handler, Reply
+    from tests.unit.pulsar.conftest import MakeBroker
+
 
 TENANTS = "/admin/v2/tenants"
 SECRET = "a-client-secret-of-words"
+WRITES: Any = frozenset({"GET", "PUT"})
 
 
 @pytest.fixture
-def issuer(make_broker: Callable[[], ScriptedBroker]) -> Issuer:
+def issuer(make_broker: MakeBroker) -> Issuer:
     """Gives `first`, then `second`."""
     return Issuer(make_broker(), ["first", "second"], SECRET)
 
@@ -92,7 +94,6 @@ def test_an_access_token_is_asked_for_once_and_sent_along(broker: ScriptedBroker
 
 
 def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """The issuer is not asked for its address of tokens if the settings name that address."""
     broker.on(TENANTS, let_in_with("first"))
     with Reader(by_oauth2(broker, issuer, issuer_url=None, token_url=f"{issuer.url}{TOKEN_PATH}")) as reader:
         assert reader.tenants() == ("t",)
@@ -155,10 +156,8 @@ def test_a_401_again_is_the_answer(broker: ScriptedBroker, issuer: Issuer) -> No
 
 
 def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """A change that was answered with 401 is not sent again; the next call carries a new token."""
     broker.on("/x", let_in_with("second"))
-    methods: Any = frozenset({"GET", "PUT"})
-    with Transport(by_oauth2(broker, issuer), methods) as transport:
+    with Transport(by_oauth2(broker, issuer), WRITES) as transport:
         with pytest.raises(NotAllowed):
             transport.send("PUT", "/x")
         assert [asked.authorization for asked in broker.asked] == ["Bearer first"]
@@ -168,7 +167,7 @@ def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: 
 
 @pytest.mark.parametrize("trouble", ["the issuer fails", "the issuer is gone", "another place gives tokens"])
 def test_a_401_is_the_answer_where_no_newer_token_is_given(
-    trouble: str, make_broker: Callable[[], ScriptedBroker], issuer: Issuer, refusing: str
+    trouble: str, make_broker: MakeBroker, issuer: Issuer, refusing: str
 ) -> None:
     """A change that got a 401 raises `NotAllowed` if no new token can be had, and no other broker gets it."""
     first, second = make_broker(), make_broker()
@@ -185,8 +184,7 @@ def test_a_401_is_the_answer_where_no_newer_token_is_given(
 
     first.on("/x", refuse)
     made = replace(by_oauth2(first, issuer), urls=(first.url, second.url))
-    methods: Any = frozenset({"PUT"})
-    with Transport(made, methods) as transport, pytest.raises(NotAllowed, match="not you"):
+    with Transport(made, WRITES) as transport, pytest.raises(NotAllowed, match="not you"):
         transport.send("PUT", "/x")
     assert second.connections == []
 
@@ -201,19 +199,14 @@ def test_a_token_that_was_not_given_for_now_is_asked_for_again(broker: ScriptedB
 
 
 def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """A change for which the issuer gave no token raises `NeverSent`, and the broker gets no request."""
     issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
-    methods: Any = frozenset({"PUT"})
-    with (
-        Transport(by_oauth2(broker, issuer), methods) as transport,
-        pytest.raises(NeverSent, match="the issuer refuses: server_error"),
-    ):
+    never_sent = pytest.raises(NeverSent, match="the issuer refuses: server_error")
+    with Transport(by_oauth2(broker, issuer), WRITES) as transport, never_sent:
         transport.send("PUT", "/x")
     assert broker.asked == []
 
 
 def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroker, issuer: Issuer) -> None:
-    """The error about an issuer's refusal masks the secret that the refusal repeats, and no broker is asked."""
     wrong = "another-secret-of-many-words"
     with Reader(by_oauth2(broker, issuer, secret=wrong)) as reader, pytest.raises(NoAccessToken) as caught:
         reader.tenants()
@@ -221,17 +214,15 @@ def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroke
     assert broker.asked == []
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "given",
-    [
-        answer(b"<html>hidden"),
-        answer({"token": "hidden"}),
-        answer({"access_token": "hidden words"}),
-        answer({"access_token": "", "refresh_token": "hidden"}),
-        answer({"access_token": "hidden\nbreak"}),
-        answer({"access_token": "hidden", "token_type": "mac"}),
-        answer({"access_token": "other", "token_type": "hidden"}),
-    ],
+    answer(b"<html>hidden"),
+    answer({"token": "hidden"}),
+    answer({"access_token": "hidden words"}),
+    answer({"access_token": "", "refresh_token": "hidden"}),
+    answer({"access_token": "hidden\nbreak"}),
+    answer({"access_token": "hidden", "token_type": "mac"}),
+    answer({"access_token": "other", "token_type": "hidden"}),
 )
 def test_what_is_no_bearer_token_is_not_sent(given: Reply, broker: ScriptedBroker, issuer: Issuer) -> None:
     """An issuer's answer without a bearer token raises an error that does not quote it, and the broker is not asked."""
@@ -242,14 +233,12 @@ def test_what_is_no_bearer_token_is_not_sent(given: Reply, broker: ScriptedBroke
     assert broker.asked == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({}, "`issuer_url` or `token_url`"),
-        ({"issuer_url": "https://i", "token_url": "https://i/t"}, "one of both"),
-        ({"issuer_url": "i.example.org"}, "`issuer_url` is no address"),
-        ({"issuer_url": "https://me:hidden@i"}, "`issuer_url` is no address"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({}, "`issuer_url` or `token_url`"),
+    ({"issuer_url": "https://i", "token_url": "https://i/t"}, "one of both"),
+    ({"issuer_url": "i.example.org"}, "`issuer_url` is no address"),
+    ({"issuer_url": "https://me:hidden@i"}, "`issuer_url` is no address"),
 )
 def test_client_credentials_that_cannot_work_are_told(fields: dict[str, str], words: str) -> None:
     """An error about client credentials names the wrong key and shows no password."""
@@ -268,18 +257,15 @@ def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
     assert oauth2_in(file, {"client_id": "d"}).client_id == "d"
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "key.json cannot be read: FileNotFoundError"),
-        ("{hidden", "key.json cannot be read: JSONDecodeError"),
-        ('["hidden"]', "key.json cannot be read: it is no JSON object"),
-        ("\udcff", "key.json cannot be read: UnicodeDecodeError"),
-        ('{"client_id": "hidden"}', "`client_secret` in `oauth2_file`"),
-    ],
+@row_by_row(
+    "content, words",
+    (None, "key.json cannot be read: FileNotFoundError"),
+    ("{hidden", "key.json cannot be read: JSONDecodeError"),
+    ('["hidden"]', "key.json cannot be read: it is no JSON object"),
+    ("\udcff", "key.json cannot be read: UnicodeDecodeError"),
+    ('{"client_id": "hidden"}', "`client_secret` in `oauth2_file`"),
 )
 def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, words: str, tmp_path: Path) -> None:
-    """The error about a file that holds no client credentials says what is wrong and shows none of its content."""
     file = tmp_path / "key.json"
     if content is not None:
         file.write_bytes(content.encode("utf-8", "surrogateescape"))
@@ -303,7 +289,6 @@ def put(file: Path, token: str) -> None:
 
 
 def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """A token file is read again when it changes; while it is missing or holds no token, the last one is sent."""
     file = tmp_path / "token"
     put(file, "first")
     broker.on(TENANTS, answer([]))
@@ -322,7 +307,6 @@ def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_
 
 
 def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """After a 401 a token file is read again, also when its time, size and inode have not changed."""
     file = tmp_path / "token"
     file.write_text("first1")
     seen = file.stat()
@@ -336,7 +320,6 @@ def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: S
 
 
 def test_a_token_file_that_only_another_machine_has_is_no_failure(broker: ScriptedBroker, tmp_path: Path) -> None:
-    """The token of the settings is sent if the token file is missing on this machine."""
     made = AdminSettings((broker.url,), SecretStr("first"), token_file=str(tmp_path / "elsewhere"))
     broker.on(TENANTS, answer([]))
     with Reader(made) as reader:
@@ -399,7 +382,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_a_plug_in_gives_headers_such_as_for_athenz(installed: dict[str, Any], broker: ScriptedBroker) -> None:
-    """The headers of a plug-in are sent to the broker, and the plug-in is given the URL of the call."""
     asked = []
 
     def headers(url: str) -> dict[str, str]:
@@ -449,14 +431,12 @@ def test_two_ways_to_be_let_in_are_a_contradiction() -> None:
         AdminSettings(("https://a:1",), SecretStr("t"), login=Basic("a", SecretStr("b")))
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "login",
-    [
-        Basic("me", SecretStr("pass word")),
-        ClientCredentials("c", SecretStr("s"), issuer_url="https://i", audience="a", scope="b", ca_file="/ca"),
-        ClientCredentials("c", SecretStr("s"), token_url="https://i/t"),
-        Plugin("athenz"),
-    ],
+    Basic("me", SecretStr("pass word")),
+    ClientCredentials("c", SecretStr("s"), issuer_url="https://i", audience="a", scope="b", ca_file="/ca"),
+    ClientCredentials("c", SecretStr("s"), token_url="https://i/t"),
+    Plugin("athenz"),
 )
 def test_logins_travel_to_other_processes(login: Any) -> None:
     """A login is the same after it was passed on through an environment variable or by pickle."""

@@ -32,14 +32,16 @@ from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.transport import Transport
 from tests.attacks.wire_parts import Authority, over_tls
-from tests.forward_proxy import forward_proxy, saying
+from tests.cases import row_by_row
+from tests.forward_proxy import ForwardProxy, forward_proxy, saying
 from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.forward_proxy import ForwardProxy
+    from tests.unit.pulsar.conftest import MakeBroker
+
 
 CONFIGURATION = f"{MEMBERS}/configuration/runtime"
 TENANTS = "/admin/v2/tenants"
@@ -71,22 +73,19 @@ def base_of(made: AdminSettings, broker: str) -> str:
         return transport.base_of(broker)
 
 
-@pytest.mark.parametrize(
-    ("plain", "tls", "listed", "reached"),
-    [
-        ("Optional[8080]", "Optional[8443]", "b-1:8080", "https://b-1:8443"),
-        ("Optional[8080]", "Optional[8443]", "b-2:8443", "https://b-2:8443"),
-        ("8080", "8443", "b-1:8080", "https://b-1:8443"),
-        ("Optional[8080]", "Optional.empty", "b-1:8080", "http://b-1:8080"),
-        ("Optional.empty", "Optional[8443]", "b-1:8443", "https://b-1:8443"),
-        ("Optional[8080]", "Optional[8443]", "[2001:db8::1]:8080", "https://[2001:db8::1]:8443"),
-        ("Optional[8080]", "Optional[8443]", "b-1:9999", "https://b-1:9999"),
-    ],
+@row_by_row(
+    "plain, tls, listed, reached",
+    ("Optional[8080]", "Optional[8443]", "b-1:8080", "https://b-1:8443"),
+    ("Optional[8080]", "Optional[8443]", "b-2:8443", "https://b-2:8443"),
+    ("8080", "8443", "b-1:8080", "https://b-1:8443"),
+    ("Optional[8080]", "Optional.empty", "b-1:8080", "http://b-1:8080"),
+    ("Optional.empty", "Optional[8443]", "b-1:8443", "https://b-1:8443"),
+    ("Optional[8080]", "Optional[8443]", "[2001:db8::1]:8080", "https://[2001:db8::1]:8443"),
+    ("Optional[8080]", "Optional[8443]", "b-1:9999", "https://b-1:9999"),
 )
 def test_behind_an_https_address_brokers_are_reached_as_they_tell(
     plain: str, tls: str, listed: str, reached: str, broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """Behind an https address brokers are reached at the configured TLS port, or by http if there is none."""
     url = over_tls(broker, authority.files)
     broker.on(CONFIGURATION, answer({"webServicePort": plain, "webServicePortTls": tls}))
     made = settings(url, authority)
@@ -111,12 +110,11 @@ def test_where_brokers_do_not_tell_their_ports_it_is_as_it_was(broker: ScriptedB
 
 
 def test_behind_an_http_address_nobody_is_asked(broker: ScriptedBroker) -> None:
-    """Behind an http address a broker's id is its address, and the configuration is not read."""
     assert base_of(settings(broker.url), "b-1:8080") == "http://b-1:8080"
     assert broker.asked == []
 
 
-def test_http_and_https_brokers_side_by_side(make_broker: Callable[[], ScriptedBroker], authority: Authority) -> None:
+def test_http_and_https_brokers_side_by_side(make_broker: MakeBroker, authority: Authority) -> None:
     """Brokers that the settings name by http and by https are each asked by their own scheme."""
     plain, secure = make_broker(), make_broker()
     url = over_tls(secure, authority.files)
@@ -127,15 +125,13 @@ def test_http_and_https_brokers_side_by_side(make_broker: Callable[[], ScriptedB
         assert (one.tenants(), other.tenants()) == (("a",), ("b",))
 
 
-@pytest.mark.parametrize(
-    ("given", "advertised", "reached"),
-    [
-        ({"b-1.internal:8080": "https://127.0.0.1:18443"}, "b-1.internal:8080", "https://127.0.0.1:18443"),
-        ({"b-1.internal:8080": "https://127.0.0.1:18443/"}, "B-1.Internal:8080", "https://127.0.0.1:18443"),
-        ({"*:8080": "https://*:8443"}, "b-7:8080", "https://b-7:8443"),
-        ({"*:8080": "https://*:8443", "b-7:8080": "http://c:1"}, "b-7:8080", "http://c:1"),
-        ({"*:8080": "https://*:8443"}, "b-7:8081", "http://b-7:8081"),
-    ],
+@row_by_row(
+    "given, advertised, reached",
+    ({"b-1.internal:8080": "https://127.0.0.1:18443"}, "b-1.internal:8080", "https://127.0.0.1:18443"),
+    ({"b-1.internal:8080": "https://127.0.0.1:18443/"}, "B-1.Internal:8080", "https://127.0.0.1:18443"),
+    ({"*:8080": "https://*:8443"}, "b-7:8080", "https://b-7:8443"),
+    ({"*:8080": "https://*:8443", "b-7:8080": "http://c:1"}, "b-7:8080", "http://c:1"),
+    ({"*:8080": "https://*:8443"}, "b-7:8081", "http://b-7:8081"),
 )
 def test_the_map_says_where_an_advertised_broker_is_reached(
     given: dict[str, str], advertised: str, reached: str, broker: ScriptedBroker
@@ -144,21 +140,19 @@ def test_the_map_says_where_an_advertised_broker_is_reached(
     assert base_of(settings(broker.url, address_map=address_map(given)), advertised) == reached
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "given",
-    [
-        [],
-        "b:8080",
-        {"b": "https://c:1"},
-        {"http://b:8080": "https://c:1"},
-        {"b:8080": "c:1"},
-        {"b:8080": "https://me:hidden@c:1"},
-        {"me:hidden@b:8080": "https://c:1"},
-        {"b:8080": "https://*:8443"},
-        {"b:8080": None},
-        {"*": "https://*:8443"},
-        {"*:8080": "http://tunnel:1"},
-    ],
+    [],
+    "b:8080",
+    {"b": "https://c:1"},
+    {"http://b:8080": "https://c:1"},
+    {"b:8080": "c:1"},
+    {"b:8080": "https://me:hidden@c:1"},
+    {"me:hidden@b:8080": "https://c:1"},
+    {"b:8080": "https://*:8443"},
+    {"b:8080": None},
+    {"*": "https://*:8443"},
+    {"*:8080": "http://tunnel:1"},
 )
 def test_a_map_that_is_none_is_told_with_its_key(given: object) -> None:
     """An invalid address map is refused with an error that names the key and shows no password."""
@@ -174,8 +168,7 @@ def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
         made.token_for("http://b-1.internal:8080")
 
 
-def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker: Callable[[], ScriptedBroker]) -> None:
-    """A redirect to an advertised address goes to the mapped one, with the path and query of the redirect."""
+def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker: MakeBroker) -> None:
     front, owner = make_broker(), make_broker()
     front.on(TENANTS, redirect(f"http://b-2.internal:8080{TENANTS}?authoritative=true"))
     owner.on(TENANTS, answer(["t"]))
@@ -186,9 +179,8 @@ def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(make_broker
 
 
 def test_behind_a_balancer_that_ends_tls_a_redirect_to_http_stays_with_tls(
-    make_broker: Callable[[], ScriptedBroker], authority: Authority
+    make_broker: MakeBroker, authority: Authority
 ) -> None:
-    """Behind a balancer that ends TLS, a redirect to http is followed by https at the broker's TLS port."""
     front, owner = make_broker(), make_broker()
     url = over_tls(front, authority.files)
     over_tls(owner, authority.files)
@@ -266,7 +258,6 @@ def test_a_proxy_that_is_none_is_told(given: str) -> None:
 def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
     broker: ScriptedBroker, authority: Authority
 ) -> None:
-    """A broker that asks for a client certificate accepts the call by it alone, without a token."""
     mine = authority.certificate("steward")
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     broker.on(TENANTS, answer(["t"]))
@@ -276,7 +267,6 @@ def test_a_client_certificate_is_shown_to_brokers_that_ask_for_one(
 
 
 def test_without_a_client_certificate_the_remedy_is_named(broker: ScriptedBroker, authority: Authority) -> None:
-    """Without a client certificate the handshake is refused or cut, and the error names the setting to check."""
     url = over_tls(broker, authority.files, clients_of=authority.files[0])
     error = failure(settings(url, authority))
     # The alert may be lost with the connection that the server closes right behind it.
@@ -337,13 +327,11 @@ def test_a_file_of_certificates_that_is_none_is_told(key: str, content: str | No
 
 
 def test_a_key_without_its_certificate_is_told() -> None:
-    """A client key without its certificate is refused with an error that names `client_key_file`."""
     with pytest.raises(ConfigurationError, match="client_key_file"):
         settings("https://b:8443", client_key_file="key.pem")
 
 
 def test_behind_a_front_door_the_cluster_can_be_asked_and_no_broker(broker: ScriptedBroker) -> None:
-    """Behind a front door the cluster's data can be read, and asking one broker raises an error with the reason."""
     broker.on(TENANTS, answer(["t"]))
     with Reader(settings(broker.url, front_door=True)) as reader:
         assert reader.tenants() == ("t",)
@@ -354,7 +342,6 @@ def test_behind_a_front_door_the_cluster_can_be_asked_and_no_broker(broker: Scri
 
 
 def test_a_front_door_with_a_map_is_a_contradiction() -> None:
-    """Settings with both a front door and an address map are refused with an error that names both."""
     with pytest.raises(ConfigurationError, match=r"`front_door` .* `address_map`"):
         settings("https://b:8443", front_door=True, address_map=address_map({"b:1": "https://c:1"}))
 
@@ -377,8 +364,7 @@ def test_all_of_it_travels_to_other_processes() -> None:
         assert AdminSettings.from_environment(each.in_environment({}), each.limits) == each
 
 
-def test_a_redirect_off_the_front_door_is_refused(make_broker: Callable[[], ScriptedBroker]) -> None:
-    """Behind a front door a redirect to a listed broker is refused, and no connection to it is made."""
+def test_a_redirect_off_the_front_door_is_refused(make_broker: MakeBroker) -> None:
     door, member = make_broker(), make_broker()
     door.on(MEMBERS, answer([door.id, member.id]))
     door.on(TENANTS, redirect(f"{member.url}{TENANTS}"))

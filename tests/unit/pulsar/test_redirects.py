@@ -1,30 +1,33 @@
-"""Redirects: the token follows to every broker of the cluster, and to nobody else, and what is called stays the same.
-
-What a redirect may not change: tests/attacks/test_wire_redirects.py.
-"""
+"""Answers that are none: redirects and refusals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import SecretStr
 
-from pulsar_steward.errors import NeverSent, RedirectRefused, ServerError, Unreachable
-from tests.unit.pulsar.conftest import TOKEN
-from tests.unit.pulsar.scripted import MEMBERS, answer, redirect
+from pulsar_steward.errors import NeverSent, NotAllowed, RedirectRefused, ServerError, Unreachable
+from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar.faults import why_refused
+from pulsar_steward.pulsar.logins import Basic, Plugin
+from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.settings import AdminSettings
+from tests.cases import cases, row_by_row
+from tests.unit.cli.test_doctor import a_token
+from tests.unit.pulsar.conftest import TOKEN, MakeBroker, MakeTransport, Pair
+from tests.unit.pulsar.scripted import MEMBERS, ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
-    from pulsar_steward.pulsar.transport import Transport
-    from tests.unit.pulsar.scripted import ScriptedBroker
 
 PATH = "/admin/v2/namespaces/t/n/0x00000000_0x80000000/unload"
 BEARER = f"Bearer {TOKEN}"
 
 
 @pytest.fixture
-def pair(make_broker: Callable[[], ScriptedBroker]) -> tuple[ScriptedBroker, ScriptedBroker]:
+def pair(make_broker: MakeBroker) -> Pair:
     """Two members of one cluster: the first redirects to the second."""
     first, second = make_broker(), make_broker()
     first.on(MEMBERS, answer([first.id, second.id]))
@@ -33,17 +36,14 @@ def pair(make_broker: Callable[[], ScriptedBroker]) -> tuple[ScriptedBroker, Scr
     return first, second
 
 
-@pytest.mark.parametrize(
-    ("method", "status"),
-    [
-        *((method, status) for method in ("GET", "PUT", "POST", "DELETE") for status in (301, 302, 307, 308)),
-        ("GET", 303),
-    ],
+@row_by_row(
+    "method, status",
+    *((method, status) for method in ("GET", "PUT", "POST", "DELETE") for status in (301, 302, 307, 308)),
+    ("GET", 303),
 )
 def test_a_redirect_to_a_member_keeps_method_and_token(
-    method: str, status: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+    method: str, status: int, pair: Pair, transport: MakeTransport
 ) -> None:
-    """A redirect to another member is followed with the same method and with the token."""
     first, second = pair
     first.on(PATH, redirect(f"{second.url}{PATH}", status))
     given = transport(first.url).send(method, PATH)  # type: ignore[arg-type]  # a parameter's literal type is lost
@@ -51,9 +51,7 @@ def test_a_redirect_to_a_member_keeps_method_and_token(
     assert [(asked.method, asked.authorization) for asked in second.asked] == [(method, BEARER)]
 
 
-def test_the_query_of_a_redirect_takes_the_place_of_the_first(
-    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_the_query_of_a_redirect_takes_the_place_of_the_first(pair: Pair, transport: MakeTransport) -> None:
     """The query of a redirect replaces that of the call, so the destination of an unload is there once."""
     first, second = pair
     first.on(PATH, redirect(f"{second.url}{PATH}?destinationBroker=b%3A1&authoritative=true"))
@@ -62,9 +60,7 @@ def test_the_query_of_a_redirect_takes_the_place_of_the_first(
     assert second.asked[0].target == f"{PATH}?destinationBroker=b%3A1&authoritative=true"
 
 
-def test_two_redirects_are_followed(
-    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_two_redirects_are_followed(make_broker: MakeBroker, transport: MakeTransport) -> None:
     """Two redirects of an unload are followed, to the leader and to the owner, and the members are listed once."""
     first, leader, owner = make_broker(), make_broker(), make_broker()
     first.on(MEMBERS, answer([first.id, leader.id, owner.id]))
@@ -75,16 +71,14 @@ def test_two_redirects_are_followed(
     assert len(first.asked_for(MEMBERS)) == 1
 
 
-def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
+def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transport: MakeTransport) -> None:
     """A redirect without a host is followed at the same broker, and the members are not listed."""
     broker.on(PATH, redirect(f"{PATH}?authoritative=true"), answer(b"[]"))
     assert transport(broker.url).get(PATH).body == b"[]"
     assert [asked.target for asked in broker.asked] == [PATH, f"{PATH}?authoritative=true"]
 
 
-def test_a_redirect_to_a_stranger_is_refused(
-    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_a_redirect_to_a_stranger_is_refused(make_broker: MakeBroker, transport: MakeTransport) -> None:
     """A redirect to a host that the cluster does not list is refused, and no connection to it is made."""
     first, stranger = make_broker(), make_broker()
     first.on(PATH, redirect(f"{stranger.url}{PATH}"))
@@ -94,24 +88,20 @@ def test_a_redirect_to_a_stranger_is_refused(
     assert stranger.connections == []
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "target",
-    [
-        "https://{member}{path}",
-        "ftp://{member}{path}",
-        "file://{path}",
-        "javascript:1",
-        "http://user:hidden@{member}{path}",
-        "http://{member}@elsewhere{path}",
-        "//elsewhere{path}",
-        "http://[elsewhere",
-        "http://",
-        "",
-    ],
+    "https://{member}{path}",
+    "ftp://{member}{path}",
+    "file://{path}",
+    "javascript:1",
+    "http://user:hidden@{member}{path}",
+    "http://{member}@elsewhere{path}",
+    "//elsewhere{path}",
+    "http://[elsewhere",
+    "http://",
+    "",
 )
-def test_a_redirect_to_what_is_no_member_is_refused(
-    target: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_a_redirect_to_what_is_no_member_is_refused(target: str, pair: Pair, transport: MakeTransport) -> None:
     """A redirect with another scheme, a user or no host is refused, and its password is not quoted."""
     first, second = pair
     first.on(PATH, redirect(target.format(member=second.id, path=PATH)))
@@ -122,9 +112,7 @@ def test_a_redirect_to_what_is_no_member_is_refused(
     assert len(first.asked_for(PATH)) == 1
 
 
-def test_a_redirect_in_a_circle_ends(
-    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_a_redirect_in_a_circle_ends(pair: Pair, transport: MakeTransport) -> None:
     """Two brokers that redirect to each other are asked once each, and the call ends with an error."""
     first, second = pair
     second.on(PATH, redirect(f"{first.url}{PATH}"))
@@ -134,9 +122,7 @@ def test_a_redirect_in_a_circle_ends(
 
 
 @pytest.mark.parametrize("allowed", [1, 4])
-def test_redirects_are_bounded(
-    allowed: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_redirects_are_bounded(allowed: int, pair: Pair, transport: MakeTransport) -> None:
     """A chain of redirects that never repeats ends with an error at the policy's limit."""
     first, second = pair
     sets = [f"{PATH}?authoritative={value}" for value in ("false", "true")]
@@ -148,7 +134,7 @@ def test_redirects_are_bounded(
 
 
 def test_a_list_of_members_that_is_redirected_is_not_believed(
-    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+    make_broker: MakeBroker, transport: MakeTransport
 ) -> None:
     """A redirect of the list of members is not followed, so that a stranger cannot name the members."""
     first, stranger = make_broker(), make_broker()
@@ -159,9 +145,7 @@ def test_a_list_of_members_that_is_redirected_is_not_believed(
     assert stranger.connections == []
 
 
-def test_without_a_list_of_members_no_redirect_is_followed(
-    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_without_a_list_of_members_no_redirect_is_followed(pair: Pair, transport: MakeTransport) -> None:
     """A redirect is not followed if the members cannot be listed; the error has the reason."""
     first, second = pair
     first.on(MEMBERS, answer({"reason": "metadata store is down"}, status=500))
@@ -172,7 +156,7 @@ def test_without_a_list_of_members_no_redirect_is_followed(
 
 @pytest.mark.parametrize("trouble", ["refused", "gone"])
 def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learned(
-    trouble: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport], refusing: str
+    trouble: str, pair: Pair, transport: MakeTransport, refusing: str
 ) -> None:
     """A redirected change may have been sent if the members cannot be listed, and no other broker gets it."""
     first, second = pair
@@ -192,18 +176,14 @@ def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learne
     assert len(first.asked_for(PATH)) == 1
 
 
-def test_a_configured_base_is_a_member(
-    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_a_configured_base_is_a_member(pair: Pair, transport: MakeTransport) -> None:
     """A redirect to an address of the settings is followed without asking for the list of members."""
     first, second = pair
     assert transport(first.url, second.url).send("PUT", PATH).broker == second.id
     assert first.asked_for(MEMBERS) == []
 
 
-def test_a_broker_that_joined_later_is_a_member(
-    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
-) -> None:
+def test_a_broker_that_joined_later_is_a_member(make_broker: MakeBroker, transport: MakeTransport) -> None:
     """The list of members is read again when a redirect names a broker that it does not hold."""
     first, second, late = make_broker(), make_broker(), make_broker()
     first.on(MEMBERS, answer([first.id, second.id]), answer([first.id, second.id, late.id]))
@@ -212,3 +192,81 @@ def test_a_broker_that_joined_later_is_a_member(
         member.on(PATH, answer(status=204))
     used = transport(first.url)
     assert [used.send("PUT", PATH).broker for _ in range(2)] == [second.id, late.id]
+
+
+TENANTS = "/admin/v2/tenants"
+PAGE = raw(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+URLS = ("http://127.0.0.1:1",)
+
+
+def said(broker: ScriptedBroker, token: str | None, origin: str, token_file: str | None = None) -> str:
+    """Error of a refused call with a token, or with none."""
+    given = SecretStr(token) if token else None
+    limits = AdminPolicy(read_attempts=1)
+    made = AdminSettings((broker.url,), given, limits, token_file=token_file, origin=origin)
+    with Reader(made) as reader, pytest.raises(NotAllowed) as refused:
+        reader.tenants()
+    assert token is None or token not in str(refused.value) + repr(refused.value)
+    return str(refused.value).partition("; ")[2]
+
+
+def test_no_token_is_told_from_a_refused_one(broker: ScriptedBroker) -> None:
+    """A 401 without credentials says how to give some; one with a token says which was sent, and that it is wrong."""
+    broker.on(TENANTS, PAGE)
+    assert said(broker, None, "--token-file") == (
+        "no credentials were sent, and this cluster demands some: give a superuser's token by --token-file"
+    )
+    assert said(broker, a_token(sub="watcher"), "--token-file /place/token") == (
+        "asked by a token for 'watcher', from --token-file /place/token, which the broker does not accept: it has"
+        " expired, is meant for another cluster, or is signed by another key"
+    )
+
+
+@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (401, "requires super-user access")])
+def test_a_role_that_may_not_is_told(broker: ScriptedBroker, status: int, reason: str) -> None:
+    """A broker that gives a reason knows the role, which the error names."""
+    broker.on(TENANTS, answer({"reason": reason}, status=status))
+    assert said(broker, a_token(sub="watcher"), "the variable X") == (
+        "asked by a token for 'watcher', from the variable X, which may not do this: its role has to be a superuser's"
+    )
+
+
+def test_the_token_that_was_sent_last_is_the_one_that_expired(broker: ScriptedBroker, tmp_path: Path) -> None:
+    broker.on(TENANTS, PAGE)
+    file = tmp_path / "token"
+    file.write_text(a_token(sub="late", exp=86_400), encoding="utf-8")
+    words = said(broker, a_token(sub="first"), "here", str(file))
+    assert words == "asked by a token for 'late', from here, which expired at 1970-01-02 00:00 UTC: have a new one made"
+
+
+@cases(
+    "made, words",
+    ("a server that is no broker", AdminSettings(URLS), "no credentials were sent"),
+    (
+        "basic",
+        AdminSettings(URLS, login=Basic("ann", SecretStr("made-up")), origin="--basic-file f"),
+        (
+            "asked as user 'ann', by a password, from --basic-file f, which the broker does not accept: the user"
+            " or the password is wrong"
+        ),
+    ),
+    (
+        "certificate",
+        AdminSettings(URLS, client_cert_file="c.pem", origin="--client-cert c.pem"),
+        (
+            "asked by a client certificate, from --client-cert c.pem, which the broker does not accept: it stands"
+            " for nobody there"
+        ),
+    ),
+    (
+        "plug-in",
+        AdminSettings(URLS, login=Plugin("athenz")),
+        (
+            "asked by headers of the plug-in 'athenz', from these settings, which the broker does not accept: they"
+            " are wrong, or it wants credentials of another kind"
+        ),
+    ),
+)
+def test_each_kind_of_credentials_has_its_words(made: AdminSettings, words: str) -> None:
+    """A 401 names the kind of credentials, and what may be wrong with those."""
+    assert why_refused(made, None, 401, reasoned=False) == words

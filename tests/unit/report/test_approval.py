@@ -9,8 +9,16 @@ import pytest
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
-from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, TakenBack
-from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Placement, Plan, TakenBack
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    QuotaPolicy,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.planners.settings.facts import undo_note
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -18,10 +26,9 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, subject
 from pulsar_steward.report.markdown import text
 from tests.builders import IDENTITY, a_batch, a_move, a_plan, a_split, a_step, broker
+from tests.cases import cases
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
-    from pulsar_steward.model.setting import Setting
     from tests.golden import Golden
 
 SPLIT = a_step(
@@ -59,7 +66,7 @@ def without_digest(plan: Plan, words: str) -> str:
     return words.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST")
 
 
-@pytest.mark.parametrize("step", [SPLIT, MOVE], ids=["split", "move"])
+@cases("step", ("split", SPLIT), ("move", MOVE))
 def test_each_step_is_told_whole(step: object) -> None:
     """The question holds the id, description, effect, way back and exact call of each step."""
     chosen = SPLIT if step is SPLIT else MOVE
@@ -118,7 +125,6 @@ def test_names_from_outside_stay_names() -> None:
 
 
 def test_a_way_back_names_what_it_takes_back_first_and_what_stays(golden: Golden) -> None:
-    """The question of a rollback tells first what it takes back, then what is lost, comes back and rests for it."""
     batch = a_batch(
         a_step(
             MOVE.change,
@@ -207,12 +213,10 @@ def test_what_stops_producers_is_told_in_large_letters(golden: Golden) -> None:
 
 
 def test_a_retention_that_is_raised_deletes_nothing() -> None:
-    """The question about a step that raises a retention does not mention deletion."""
     assert "DELETE" not in asked(SettingName.RETENTION, KEPT, LESS)
 
 
 def test_the_cluster_is_named_as_pulsar_names_it(golden: Golden) -> None:
-    """The question names the Pulsar cluster that the plan is bound to."""
     (line,) = (line for line in body(PLAN, BATCH, POLICY).splitlines() if "Only in Pulsar cluster" in line)
     assert str(IDENTITY.metadata_id) in line
     golden(without_digest(PLAN, line))

@@ -11,8 +11,8 @@ import pytest
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels
 from pulsar_steward.report.approval_group import MAX_ROWS, MAX_STEPS_IN_FULL
@@ -20,8 +20,6 @@ from tests.builders import NOW, a_batch, a_plan, a_split, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import Step
     from tests.golden import Golden
 
 PAGE = "/steward/plans/made-up#b1"
@@ -94,7 +92,6 @@ def words_of(batch: Batch, **fields: Any) -> str:
 
 
 def test_many_steps_are_told_by_sums(golden: Golden) -> None:
-    """The question about many steps sums up losses, findings by check, steps by value and changes by namespace."""
     golden(words_of(a_group(60)))
 
 
@@ -133,7 +130,6 @@ def test_few_steps_are_told_one_by_one() -> None:
 
 
 def test_many_steps_in_one_namespace_are_told_one_by_one() -> None:
-    """Many steps within one namespace are listed one by one, without the hint to leave out namespaces."""
     change = settings_of(0)[0]
     steps = [
         a_step(
@@ -157,7 +153,6 @@ def test_what_cannot_be_undone_is_said_of_many() -> None:
 
 
 def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
-    """The second approver's question gives the number of steps that the first one approved and few of their ids."""
     batch = a_group(60)
     ids = tuple(step.step_id for step in batch.steps)
     first = RecordedAnswer(

@@ -6,7 +6,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,13 +24,10 @@ from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.report.metrics import METRICS, exposition
-from pulsar_steward.report.overview import summary_of
+from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CLUSTER, NOW
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
-
-if TYPE_CHECKING:
-    from pulsar_steward.report.overview import SnapshotSummary
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
@@ -157,7 +154,6 @@ def test_what_is_silent_is_counted_by_who_said_no() -> None:
 
 
 def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
-    """Findings are counted by check and severity, listed or not; a clear check counts 0, an unknown one is absent."""
     first = datetime(2026, 2, 1, tzinfo=UTC)
     findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
     verdicts = [
@@ -249,7 +245,6 @@ def rules() -> list[dict[str, Any]]:
 
 
 def test_rules_and_panels_ask_for_what_is_exported(full: bytes) -> None:
-    """Alert rules and dashboard panels use only metrics that are exported."""
     panels = (DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8")
     asked = {name for text in (panels, *(rule["expr"] for rule in rules())) for name in _NAME.findall(text)}
     assert len(asked) > 15

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.report.outcome import story, troubles
 from tests.builders import NOW, a_batch, a_batch_run, a_plan, a_step, an_outcome
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.batch_record import BatchRun
@@ -51,52 +50,46 @@ def told(
     return a_batch_run(PLAN, RUN, answers=answers, outcomes=outcomes, proofs=proofs, **fields)
 
 
-@pytest.mark.parametrize(
-    ("batch", "expected"),
-    [
-        pytest.param(told(an_answer(), BOTH_DONE, a_proof()), [], id="all done and proved"),
-        pytest.param(told(an_answer(Decision.REJECTED)), [], id="rejected"),
-        pytest.param(told(an_answer(Decision.NO_ANSWER), (), a_proof(proved=False)), [], id="nobody answered"),
-        pytest.param(told(None), ["no answer was recorded"], id="no answer at all"),
-        pytest.param(told(None, over="newer"), [], id="its question ended"),
-        pytest.param(told(an_answer(), over="newer"), [], id="approved, and its question ended"),
-        pytest.param(
-            told(an_answer(), over="newer", called=frozenset({1})),
-            ["b1.s01: approved, and no outcome", "b1.s02: approved, and no outcome", "not proved"],
-            id="called, and its question ended",
+@cases(
+    "batch, expected",
+    ("all done and proved", told(an_answer(), BOTH_DONE, a_proof()), []),
+    ("rejected", told(an_answer(Decision.REJECTED)), []),
+    ("nobody answered", told(an_answer(Decision.NO_ANSWER), (), a_proof(proved=False)), []),
+    ("no answer at all", told(None), ["no answer was recorded"]),
+    ("its question ended", told(None, over="newer"), []),
+    ("approved, and its question ended", told(an_answer(), over="newer"), []),
+    (
+        "called, and its question ended",
+        told(an_answer(), over="newer", called=frozenset({1})),
+        ["b1.s01: approved, and no outcome", "b1.s02: approved, and no outcome", "not proved"],
+    ),
+    ("malformed", told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"]),
+    ("a step is missing", told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"]),
+    (
+        "unknown",
+        told(
+            an_answer(),
+            (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN, reason="dark")),
+            a_proof(proved=False),
         ),
-        pytest.param(told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"], id="malformed"),
-        pytest.param(
-            told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"], id="a step is missing"
+        ["b1.s02 unknown: dark", "not proved: as seen"],
+    ),
+    (
+        "drifted",
+        told(
+            an_answer(),
+            tuple(an_outcome(PLAN, f"b1.s0{n}", Outcome.DRIFTED, reason="moved") for n in (1, 2)),
+            a_proof(),
         ),
-        pytest.param(
-            told(
-                an_answer(),
-                (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN, reason="dark")),
-                a_proof(proved=False),
-            ),
-            ["b1.s02 unknown: dark", "not proved: as seen"],
-            id="unknown",
-        ),
-        pytest.param(
-            told(
-                an_answer(),
-                tuple(an_outcome(PLAN, f"b1.s0{n}", Outcome.DRIFTED, reason="moved") for n in (1, 2)),
-                a_proof(),
-            ),
-            ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
-            id="drifted",
-        ),
-        pytest.param(told(an_answer(), BOTH_DONE), ["not proved: it was not verified"], id="not verified"),
-        pytest.param(
-            told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"], id="done, and not proved"
-        ),
-        pytest.param(
-            told(an_answer(Decision.REJECTED), (an_outcome(PLAN, "b1.s01", Outcome.UNKNOWN, reason="interrupted"),)),
-            ["b1.s01 unknown: interrupted"],
-            id="withdrawn while under way",
-        ),
-    ],
+        ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
+    ),
+    ("not verified", told(an_answer(), BOTH_DONE), ["not proved: it was not verified"]),
+    ("done, and not proved", told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"]),
+    (
+        "withdrawn while under way",
+        told(an_answer(Decision.REJECTED), (an_outcome(PLAN, "b1.s01", Outcome.UNKNOWN, reason="interrupted"),)),
+        ["b1.s01 unknown: interrupted"],
+    ),
 )
 def test_what_an_operator_has_to_look_at(batch: BatchRun, expected: list[str]) -> None:
     """Every trouble of a batch is named with its cluster and batch id, and a rejection is not among them."""
@@ -115,14 +108,11 @@ def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are(golden: 
     assert "Proved: as seen" in words
 
 
-@pytest.mark.parametrize(
+@cases(
     "batch",
-    [
-        told(None),
-        told(an_answer(Decision.NO_ANSWER, answered_by=None)),
-        told(an_answer(), BOTH_DONE, a_proof(proved=False)),
-    ],
-    ids=["no answer recorded", "nobody answered", "not proved"],
+    ("no answer recorded", told(None)),
+    ("nobody answered", told(an_answer(Decision.NO_ANSWER, answered_by=None))),
+    ("not proved", told(an_answer(), BOTH_DONE, a_proof(proved=False))),
 )
 def test_a_story_without_a_happy_end(batch: BatchRun, golden: Golden) -> None:
     """The report states that no answer was recorded, that nobody answered, or that the batch was not proved."""
@@ -130,7 +120,6 @@ def test_a_story_without_a_happy_end(batch: BatchRun, golden: Golden) -> None:
 
 
 def test_a_run_without_batches_had_nothing_to_do() -> None:
-    """The report of a run without batches says that there was nothing to do."""
     assert story([]) == "There was nothing to do."
 
 
@@ -140,21 +129,13 @@ def test_a_comment_stays_a_comment() -> None:
     assert r"\<b\>\[x\]\(y\)\</b\>" in words
 
 
-@pytest.mark.parametrize(
-    ("batch", "said"),
-    [
-        pytest.param(told(an_answer(), BOTH_DONE, a_proof()), (False, False, True), id="done"),
-        pytest.param(
-            told(an_answer(), (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN))),
-            (True, True, True),
-            id="unknown",
-        ),
-        pytest.param(
-            told(an_answer(), (an_outcome(PLAN, "b1.s01", Outcome.DRIFTED),)), (True, False, False), id="drifted"
-        ),
-        pytest.param(told(an_answer(Decision.REJECTED)), (False, False, False), id="rejected"),
-        pytest.param(told(None), (False, False, False), id="not answered"),
-    ],
+@cases(
+    "batch, said",
+    ("done", told(an_answer(), BOTH_DONE, a_proof()), (False, False, True)),
+    ("unknown", told(an_answer(), (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN))), (True, True, True)),
+    ("drifted", told(an_answer(), (an_outcome(PLAN, "b1.s01", Outcome.DRIFTED),)), (True, False, False)),
+    ("rejected", told(an_answer(Decision.REJECTED)), (False, False, False)),
+    ("not answered", told(None), (False, False, False)),
 )
 def test_the_report_says_how_to_go_on_and_back(batch: BatchRun, said: tuple[bool, bool, bool]) -> None:
     """The report says how to go on after a batch that stopped, and how to take back the steps that are done."""

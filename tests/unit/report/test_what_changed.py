@@ -1,24 +1,38 @@
-"""Text about the difference to the question that was asked before."""
+"""Parts of reports: what changed, what it is worth and when, and Markdown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.ledger.moves import MoveTimes
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
+from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, GuardResult
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
+from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body
+from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import Former, what_changed
-from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
+from pulsar_steward.report.when import gone_for, least_time, when
+from pulsar_steward.report.worth import worth_in_brief, worth_in_words
+from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step, broker
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.approval_terms import Terms
+    from tests.golden import Golden
 
 MOVE, OTHER = a_step(), a_step(a_move(bundle="0x10000000_0x20000000"), step_id="b1.s02")
 BATCH = a_batch(MOVE, OTHER)
@@ -52,7 +66,6 @@ def test_steps_that_were_added_and_left_out() -> None:
 
 
 def test_a_group_may_take_the_place_of_several_questions() -> None:
-    """A group's question is compared with all questions that it replaces, in any order, by steps and by losses."""
     both = msgspec.structs.replace(former(OTHER, MOVE), others=1)
     why, rest = what_changed(BATCH, both)
     assert "plan p, batch b1, and 1 other question" in why
@@ -85,13 +98,11 @@ def test_more_would_be_lost() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
-        (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
-        (EndReason.POLICY_LOOSENED, "under a stricter policy: that answer"),
-    ],
+@row_by_row(
+    "reason, words",
+    (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
+    (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
+    (EndReason.POLICY_LOOSENED, "under a stricter policy: that answer"),
 )
 def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:
     """The text gives the reason why a question is asked again, also if its steps are the same."""
@@ -106,3 +117,168 @@ def test_the_question_says_it() -> None:
     plan = a_plan(BATCH)
     assert heading in body(plan, BATCH, Policy(), former=former(MOVE))
     assert heading not in body(plan, BATCH, Policy())
+
+
+NIGHT = {"opens": "0 22 * * *", "minutes": 60}
+NOON = {"opens": "0 12 * * *", "minutes": 60}
+
+
+GRAVE = (Risk.HIGH, Risk.CRITICAL)
+
+
+def terms(risk: Risk) -> Terms:
+    """Terms of an approval of a batch of this risk, by the default policy."""
+    return Policy().approval.terms(("retention",), risk)
+
+
+LOW = terms(Risk.LOW)
+
+
+def a_batch_of(steps: int, clients: int = 1) -> Batch:
+    """A batch of so many moves of so many clients each."""
+    step = a_step(touched=Touched(producers=clients, consumers=0, topics=1, coordinators=0))
+    return a_batch(*[step] * steps)
+
+
+def with_windows(*windows: dict[str, Any], **approval: Any) -> Policy:
+    """A policy with these maintenance windows."""
+    return a_policy(guards={"windows": list(windows)}, approval=approval)
+
+
+def test_when_it_would_begin_and_end(golden: Golden) -> None:
+    """The text tells when a batch begins and ends: at once, in an open or a later window, or too late."""
+    long = a_batch_of(60 * 90)
+    cases = {
+        "no windows": (a_batch_of(3), Policy()),
+        "no windows, long": (long, Policy()),
+        "open": (a_batch_of(3), with_windows(NOON)),
+        "open, and too short": (long, with_windows(NOON)),
+        "tonight": (a_batch_of(120), with_windows(NIGHT)),
+        "tonight, and too short": (long, with_windows(NIGHT)),
+        "too late": (a_batch_of(3), with_windows(NIGHT, wait_for_window_minutes=60)),
+        "a way back": (a_batch(kind=ROLLBACK), with_windows(NIGHT)),
+    }
+    told = {name: when(*case, LOW, NOW) for name, case in cases.items()}
+    told |= {f"tonight, {risk} risk": when(a_batch_of(3), with_windows(NIGHT), terms(risk), NOW) for risk in GRAVE}
+    golden("\n".join(f"{name}: {' '.join(words)}" for name, words in told.items()))
+
+
+def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
+    """A batch's least time follows its slower rate limit, by changes or by clients, after the first minute's share."""
+    policy = a_policy(apply={"bundle_moves_per_minute": 10, "reconnecting_clients_per_minute": 1000})
+    assert least_time(a_batch_of(10), policy) == timedelta()
+    assert least_time(a_batch_of(30), policy) == timedelta(minutes=2)
+    assert least_time(a_batch_of(30, clients=100), policy) == timedelta(minutes=2)
+    assert least_time(a_batch_of(30, clients=200), policy) == timedelta(minutes=5)
+
+
+def test_how_long_earlier_moves_took_is_said(golden: Golden) -> None:
+    """The question about moves tells how long earlier moves took, and that about splits does not."""
+    moved = MoveTimes(moves=34, middle=0.42, nine_in_ten=2.1, days=90)
+    golden("\n".join(when(a_batch_of(120), Policy(), LOW, NOW, moved=moved)))
+    split = a_batch(a_step(a_split()))
+    assert list(when(split, Policy(), LOW, NOW, moved=moved)) == list(when(split, Policy(), LOW, NOW))
+
+
+def test_how_long_moved_topics_are_gone_is_estimated(golden: Golden) -> None:
+    full, small, empty = (
+        a_step(touched=Touched(producers=1, consumers=1, topics=topics, coordinators=0)) for topics in (1_000, 20, 0)
+    )
+    slow = a_policy(failover_time={"topics_loaded_per_second_per_broker": 10})
+    golden("\n".join(line for policy in (Policy(), slow) for line in gone_for(a_batch(small, full), policy)))
+    assert list(gone_for(a_batch(empty), Policy())) == []
+    assert list(gone_for(a_batch(a_step(a_split())), Policy())) == []
+
+
+def test_what_it_is_worth(golden: Golden) -> None:
+    """The worth of a batch is told in sentences and in brief, and the sentences say what is not known."""
+    growing = msgspec.structs.replace(a_finding(Severity.CRITICAL), figures={"seconds_to_quota": 7000})
+    cases = {
+        "all": a_batch(
+            a_step(averts=Loss(messages=12, bytes=1)),
+            findings=(growing, a_finding()),
+            before=(Placement(broker(1), 12), Placement(broker(2), 0)),
+            after=(Placement(broker(1), 6), Placement(broker(2), 6)),
+        ),
+        "a quota, when is not known": a_batch(kind="backlog_quota"),
+        "reached": a_batch(findings=(msgspec.structs.replace(growing, figures={"seconds_to_quota": -5}),)),
+        "nothing": a_batch(findings=()),
+        "a way back": a_batch(kind=ROLLBACK, findings=()),
+    }
+    golden("\n".join(f"{name}: {' '.join(worth_in_words(b))} [{worth_in_brief(b)}]" for name, b in cases.items()))
+
+
+def test_a_question_says_when_where_the_time_is_known() -> None:
+    batch = a_batch_of(3)
+    assert "### When" in body(a_plan(batch), batch, Policy(), now=NOW)
+    assert "### When" not in body(a_plan(batch), batch, Policy())
+
+
+@row_by_row(
+    "words, escaped",
+    ("public/default", "public/default"),
+    ("tenant_one/*ns*", r"tenant\_one/\*ns\*"),
+    ("[click](http://evil)", "`[click](http://evil)`"),
+    ("by alice@example.org today", "by `alice@example.org` today"),
+    ("a|www.example.org|`b`", r"a\|`www.example.org`\|\`b\`"),
+    ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
+    ("&lt;b&gt;", r"\&lt;b\&gt;"),
+    ("a | b", r"a \| b"),
+    ("two\nlines\t and  blanks", r"two\\nlines\\t and blanks"),
+    ("- item", r"\- item"),
+    ("1. item", r"1\. item"),
+    ("===", r"\==="),
+    ("16 of 16 - and 2.5", "16 of 16 - and 2.5"),
+    ("`code` ~~no~~ # title", r"\`code\` \~\~no\~\~ \# title"),
+    ("back\\slash", r"back\\slash"),
+    (12, "12"),
+)
+def test_words_stay_words(words: object, escaped: str) -> None:
+    """Characters with a meaning in Markdown are made harmless, and line breaks are spelled out."""
+    assert text(words) == escaped
+
+
+MARKDOWN = MarkdownIt("gfm-like", {"linkify": False})
+PIECES = st.lists(st.sampled_from([*"`|\\*_[]()<>!#-=1.:/@&~ ", "www.", "https://", "a@b.c", "x"]), max_size=12)
+
+
+@given(st.text() | PIECES.map("".join))
+def test_a_reader_of_the_rendered_page_sees_the_words(words: str) -> None:
+    """Rendered Markdown shows the words of a list item and of a table cell unchanged, apart from blanks."""
+    for page, others in ((bullets([words]), ""), (table(("h",), [(words,)]), "h")):
+        read = "".join(each.content for token in MARKDOWN.parse(page) for each in token.children or ())
+        assert " ".join(read.split(" ")) == others + " ".join(filter(None, shown(words).split(" ")))
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=4))
+def test_a_table_keeps_its_shape(rows: list[tuple[str, str]]) -> None:
+    """Each row of a table is one line of two cells, whatever text the cells hold."""
+    lines = table(("a", "b"), rows).split("\n")
+    assert len(lines) == 2 + len(rows)
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in lines)
+
+
+def test_columns_of_numbers_stand_to_the_right() -> None:
+    assert table(("broker", "now"), [("b", 3)], numbers=frozenset({1})).split("\n") == [
+        "| broker | now |",
+        "| --- | --: |",
+        "| b | 3 |",
+    ]
+
+
+def test_a_list_has_an_item_a_line() -> None:
+    assert (
+        bullets(["one", "two\n- three"])
+        == r"""- one
+- two\\n- three"""
+    )
+
+
+@given(st.lists(st.text(alphabet="`~ab\n"), max_size=3))
+def test_code_ends_where_it_should(lines: list[str]) -> None:
+    """Each line becomes one list item of code, fenced by more backticks than any run of them inside."""
+    items = codes(lines).split("\n") if lines else []
+    assert len(items) == len(lines)
+    for item in items:
+        fence, body = re.fullmatch(r"- (`+)(.*?)\1", item, re.DOTALL).groups()  # type: ignore[union-attr]  # it must match
+        assert all(len(run) < len(fence) for run in re.findall(r"`+", body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,18 +11,19 @@ from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.snapshots import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from pulsar_steward.report.checkup.document import Checkup
+Make = Callable[..., Checkup]
+"""Makes a check-up."""
 
 
 @pytest.fixture
-def checkup_with(tmp_path: Path) -> Callable[..., Checkup]:
+def checkup_with(tmp_path: Path) -> Make:
     """Makes the check-up of a snapshot some of whose tables have other rows."""
 
     def make(**changed: list[dict[str, object]]) -> Checkup:

@@ -15,14 +15,16 @@ from pulsar_steward.report.checkup.charts.all import (
     MAX_BARS,
     NO_TRENDS,
     Bar,
+    ack_holes_chart,
+    backlog_chart,
     bar_chart,
     charts_of,
+    delayed_chart,
     figures_json,
     scripts,
+    trend_charts,
 )
-from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
-from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
-from pulsar_steward.report.checkup.charts.trends import delayed_chart, trend_charts
+from pulsar_steward.report.checkup.charts.chart import BLUE, RED, Chart, escaped, label
 from pulsar_steward.report.checkup.measures import (
     DelayedSubscription,
     HoledSubscription,
@@ -30,16 +32,13 @@ from pulsar_steward.report.checkup.measures import (
     Trend,
     TrendPoint,
 )
+from tests.cases import row_by_row
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pulsar_steward.report.checkup.charts.chart import Chart
-    from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 MIB = 1024**2
 LINK = '<a href="//evil.example">x</a></script><!--'
@@ -70,7 +69,6 @@ def test_bars_are_as_long_as_their_figures() -> None:
 
 
 def test_a_chart_of_too_many_bars_is_cut_and_says_so(golden: Golden) -> None:
-    """A chart with too many bars draws the first ones and says so, and its table has all of them."""
     chart = bars(*range(MAX_BARS + 7))
 
     assert len(drawn(chart)["data"][0]["x"]) == MAX_BARS
@@ -84,19 +82,16 @@ def test_noughts_alone_can_be_drawn() -> None:
 
 
 def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
-    """The height of a bar chart grows by 26 pixels for each bar."""
     assert drawn(bars(*range(20)))["layout"]["height"] - drawn(bars(*range(10)))["layout"]["height"] == 260
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("broker-00:8080", "broker-00:8080"),
-        ("persistent://acme/orders/placed", "acme/orders/placed"),
-        ("a-very-long-domain.of-an-even-longer-company.example:8080", "…domain.of-an-even-longer-company.example:8080"),
-        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
-        ("a\u202eb\x07", "a\\u202eb\\x07"),
-    ],
+@row_by_row(
+    "name, shown",
+    ("broker-00:8080", "broker-00:8080"),
+    ("persistent://acme/orders/placed", "acme/orders/placed"),
+    ("a-very-long-domain.of-an-even-longer-company.example:8080", "…domain.of-an-even-longer-company.example:8080"),
+    ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+    ("a\u202eb\x07", "a\\u202eb\\x07"),
 )
 def test_names_beside_bars(name: str, shown: str) -> None:
     """Labels are shortened at their front, omit the scheme `persistent`, and have tags and control signs escaped."""
@@ -176,7 +171,6 @@ def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
 
 
 def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
-    """Ack holes beyond their broker's limit are red, and a limit that was not read has no line."""
     holes = [
         HoledSubscription(topic=f"t{most}", subscription="s", ack_holes=500, persisted_at_most=most)
         for most in (400, 500, None)
@@ -191,7 +185,6 @@ def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
 
 
 def test_delayed_messages_beside_the_size_of_their_index() -> None:
-    """Delayed messages and index sizes have an axis each, and a figure that was not told has a bar of length 0."""
     chart = delayed_chart(
         [
             DelayedSubscription(topic="t", subscription="s", delayed_messages=9, index_bytes=2048, buckets=3),
@@ -232,16 +225,14 @@ def test_a_trend_is_a_line_a_subject() -> None:
     assert not drawn(backlog)["layout"]["showlegend"]
 
 
-@pytest.mark.parametrize(
-    ("measure", "most", "expected"),
-    [
-        ("topics", 0, ["0"]),
-        ("topics", 9, ["0", "2", "4", "6", "8", "10"]),
-        ("topics", 0.031, ["0", "0.01", "0.02", "0.03"]),
-        ("topics", 1_234_567, ["0", "500,000", "1,000,000"]),
-        ("backlog_bytes", 700, ["0 B", "200 B", "400 B", "600 B", "800 B"]),
-        ("backlog_bytes", 9 * 1024**3, ["0 B", "2 GiB", "4 GiB", "6 GiB", "8 GiB", "10 GiB"]),
-    ],
+@row_by_row(
+    "measure, most, expected",
+    ("topics", 0, ["0"]),
+    ("topics", 9, ["0", "2", "4", "6", "8", "10"]),
+    ("topics", 0.031, ["0", "0.01", "0.02", "0.03"]),
+    ("topics", 1_234_567, ["0", "500,000", "1,000,000"]),
+    ("backlog_bytes", 700, ["0 B", "200 B", "400 B", "600 B", "800 B"]),
+    ("backlog_bytes", 9 * 1024**3, ["0 B", "2 GiB", "4 GiB", "6 GiB", "8 GiB", "10 GiB"]),
 )
 def test_the_scale_of_a_trend(measure: str, most: float, expected: list[str]) -> None:
     """The axis of a trend has round figures from 0, for bytes in powers of 1024."""
@@ -283,7 +274,6 @@ def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
 
 
 def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
-    """A cluster without transactions has no chart of coordinators."""
     checkup = checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[])
 
     assert [chart.chart_id for chart in charts_of(checkup) if chart.figure] == ["chart-topics"]

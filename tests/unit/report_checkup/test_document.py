@@ -1,46 +1,45 @@
-"""A check-up as a whole."""
+"""A check-up's document, and its JSON."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import jsonschema
+import msgspec
 import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.pages.clusters import USUAL_GAP, seen_of
 from pulsar_steward.report.checkup.compose import OTHER, check_reports, counts_of
-from pulsar_steward.report.checkup.document import CheckupOutcome
+from pulsar_steward.report.checkup.document import Checkup, CheckupOutcome, as_json, schema, schema_text
 from pulsar_steward.report.overview import summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW
+from tests.cases import cases
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from tests.unit.report_checkup.conftest import Make
 
-    from pulsar_steward.report.checkup.document import Checkup
-
-    Make = Callable[..., Checkup]
 
 CLEAR = a_verdict("bundle-topic-skew", "clear")
 UNKNOWN = a_verdict("tc-skew", "unknown")
 FOUND = a_verdict("tc-skew", "found")
 
 
-@pytest.mark.parametrize(
-    ("severities", "verdicts", "outcome", "code"),
-    [
-        pytest.param([], [CLEAR], CheckupOutcome.HEALTHY, 0, id="all clear"),
-        pytest.param([], [CLEAR, UNKNOWN], CheckupOutcome.HEALTHY, 0, id="some clear, some unknown"),
-        pytest.param(["info"], [CLEAR, FOUND], CheckupOutcome.HEALTHY, 0, id="information only"),
-        pytest.param(["warning"], [CLEAR, FOUND], CheckupOutcome.FINDINGS, 1, id="a warning"),
-        pytest.param(["critical", "info"], [FOUND], CheckupOutcome.FINDINGS, 1, id="critical, and nothing clear"),
-        pytest.param([], [UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2, id="all unknown"),
-        pytest.param([], [], CheckupOutcome.COULD_NOT_LOOK, 2, id="no verdict at all"),
-        pytest.param(["info"], [FOUND, UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2, id="information, and nothing clear"),
-    ],
+@cases(
+    "severities, verdicts, outcome, code",
+    ("all clear", [], [CLEAR], CheckupOutcome.HEALTHY, 0),
+    ("some clear, some unknown", [], [CLEAR, UNKNOWN], CheckupOutcome.HEALTHY, 0),
+    ("information only", ["info"], [CLEAR, FOUND], CheckupOutcome.HEALTHY, 0),
+    ("a warning", ["warning"], [CLEAR, FOUND], CheckupOutcome.FINDINGS, 1),
+    ("critical, and nothing clear", ["critical", "info"], [FOUND], CheckupOutcome.FINDINGS, 1),
+    ("all unknown", [], [UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2),
+    ("no verdict at all", [], [], CheckupOutcome.COULD_NOT_LOOK, 2),
+    ("information, and nothing clear", ["info"], [FOUND, UNKNOWN], CheckupOutcome.COULD_NOT_LOOK, 2),
 )
 def test_the_outcome_and_its_exit_code(
     checkup_with: Make, severities: list[str], verdicts: list[dict[str, object]], outcome: CheckupOutcome, code: int
@@ -63,7 +62,6 @@ def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) ->
 
 
 def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
-    """A check that this version does not know is reported in the section of other checks."""
     (known, unknown) = check_reports(
         [Finding(check_id="of-tomorrow", severity=Severity.WARNING, subject="s", evidence="e")],
         [],
@@ -76,7 +74,6 @@ def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
 
 
 def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
-    """Findings are listed worst first, with the number of further ones that the verdict tells."""
     findings = [
         Finding(check_id="tc-skew", severity=severity, subject=subject, evidence="e")
         for severity, subject in ((Severity.INFO, "a"), (Severity.CRITICAL, "b"), (Severity.WARNING, "c"))
@@ -90,7 +87,6 @@ def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
 
 
 def test_a_partial_snapshot_names_what_is_unread(checkup_with: Make) -> None:
-    """A partial snapshot's unread brokers and namespaces are listed, brokers with the reason."""
     broker = {"broker": "broker-09:8080", "read": False, "leader": False, "read_milliseconds": 3}
     about = checkup_with(
         snapshot=meta(unread_brokers=["broker-09:8080"], unread_namespaces=["acme/orders"]),
@@ -128,3 +124,58 @@ def test_all_who_count_findings_tell_the_same_numbers(tmp_path: Path) -> None:
     assert (counts.found.critical, counts.found.warning, counts.found.info) == (5, 9, 3)
     assert (seen.critical, seen.warning, seen.info, seen.found) == (5, 9, 3, 17)
     assert (counts.critical + counts.warning + counts.info, seen.listed) == (3, 3)
+
+
+SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "checkup.schema.json"
+
+
+@cases(
+    "changed",
+    ("healthy", {}),
+    ("skewed", skewed()),
+    ("partial", {"snapshot": meta(unread_brokers=["broker-02:8080"], unread_namespaces=["a/*"])}),
+    (
+        "standing",
+        {"findings": [a_finding("info", snapshots_in_a_row=3, first_seen=meta()[0]["taken_at"])], "verdicts": []},
+    ),
+)
+def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -> None:
+    """The JSON document is valid by the schema, and decodes to the same check-up."""
+    checkup = checkup_with(**changed)
+    text = as_json(checkup)
+
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    assert msgspec.json.decode(text, type=Checkup) == checkup
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)]
+)
+def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: object) -> None:
+    """The schema refuses a document with an invalid value."""
+    document = json.loads(as_json(checkup_with())) | {key: value}
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema()).validate(document)
+
+
+def test_a_missing_field_is_refused(checkup_with: Make) -> None:
+    """The schema accepts the document, and refuses it without any one of its top-level fields."""
+    document = json.loads(as_json(checkup_with()))
+    validator = jsonschema.Draft202012Validator(schema())
+
+    validator.validate(document)
+    for left_out in document:
+        with pytest.raises(jsonschema.ValidationError, match=f"'{left_out}' is a required property"):
+            validator.validate({field: value for field, value in document.items() if field != left_out})
+
+
+def test_the_shipped_schema_is_the_documents() -> None:
+    """`docs/checkup.schema.json` equals the generated schema; `steward schema` writes it anew."""
+    assert SHIPPED.read_text(encoding="utf-8") == schema_text()
+
+
+def test_the_schema_is_a_schema() -> None:
+    """The generated schema is valid JSON Schema of the draft 2020-12."""
+    jsonschema.Draft202012Validator.check_schema(schema())

@@ -13,16 +13,14 @@ import pytest
 
 from pulsar_steward.report.checkup.html import MAX_OPEN, as_html, coded
 from pulsar_steward.report.checkup.terminal import lines
+from tests.cases import row_by_row
 from tests.unit.report_checkup.examples import EXAMPLES
-from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
+from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, skewed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 VOID = {"meta", "br"}
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -79,7 +77,6 @@ def test_the_page_says_what_the_terminal_says(checkup_with: Make) -> None:
 
 
 def test_the_page_has_charts_that_the_terminal_lacks(checkup_with: Make) -> None:
-    """The page has a title for each chart, and tables with the charts' figures."""
     said = " ".join(Page(as_html(checkup_with(**skewed()))).said.split())
 
     for words in (
@@ -143,16 +140,13 @@ def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
     assert "alert(" not in "".join(SCRIPT.findall(text))
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("Set `a=<b>` and `c`.", "Set <code>a=&lt;b&gt;</code> and <code>c</code>."),
-        ("one ` only <i>", "one ` only &lt;i&gt;"),
-        ("none", "none"),
-    ],
+@row_by_row(
+    "words, expected",
+    ("Set `a=<b>` and `c`.", "Set <code>a=&lt;b&gt;</code> and <code>c</code>."),
+    ("one ` only <i>", "one ` only &lt;i&gt;"),
+    ("none", "none"),
 )
 def test_what_stands_between_backticks_is_code(words: str, expected: str) -> None:
-    """`coded` makes code elements of words between backticks and escapes all HTML."""
     assert str(coded(words)) == expected
 
 
@@ -175,11 +169,3 @@ def test_many_findings_unfold(checkup_with: Make) -> None:
     assert len(SUBJECT.findall(folded)) == 1200
     assert "and 77 more, which were only counted: 77 that count as warning, like the least bad one listed" in text
     assert f"{MAX_OPEN + 1277:,} findings" in text
-
-
-def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:
-    """The page marks a partial snapshot and names the brokers that could not be read."""
-    text = as_html(checkup_with(snapshot=meta(unread_brokers=["broker-02:8080"])))
-
-    assert 'id="partial"' in text
-    assert "<code>broker-02:8080</code>" in text

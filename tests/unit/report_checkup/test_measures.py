@@ -6,18 +6,13 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS
+from pulsar_steward.report.checkup.measures import FULLEST, MAX_SUBJECTS, MAX_SUBSCRIPTIONS, MAX_TOPICS, LimitedBacklog
+from tests.cases import cases, row_by_row
 from tests.unit.report_checkup.snapshots import META, NASTY, meta
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.unit.report_checkup.conftest import Make
 
-    from pulsar_steward.report.checkup.document import Checkup
-    from pulsar_steward.report.checkup.measures import LimitedBacklog
-
-    Make = Callable[..., Checkup]
 
 MIB = 1024**2
 GIB = 1024**3
@@ -76,49 +71,47 @@ def namespaces(policies: dict[str, Any] | None, name: str = "acme/orders") -> li
     return [{"namespace": name, "bundles": 4, "boundaries": [], "policies_json": document}]
 
 
-@pytest.mark.parametrize(
-    ("policies", "changed", "quota", "retention"),
-    [
-        pytest.param({**QUOTA, **RETENTION}, {}, (100, "namespace"), (2 * MIB, "namespace"), id="the namespace's"),
-        pytest.param({}, {}, (None, "default"), (0, "default"), id="defaults: none"),
-        pytest.param(
-            {"backlog_quota_map": {}},
-            {"backlogQuotaDefaultLimitGB": "2.5"},
-            (5 * GIB // 2, "default"),
-            (0, "default"),
-            id="defaults in gigabytes",
-        ),
-        pytest.param(
-            {},
-            {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"},
-            (700, "default"),
-            (None, "default"),
-            id="defaults in bytes",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"destination_storage": {"limit": 9}}},
-            {},
-            (9, "namespace"),
-            (0, "default"),
-            id="as old brokers write it",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}},
-            {},
-            (None, "default"),
-            (0, "default"),
-            id="an age quota is none in bytes",
-        ),
-        pytest.param(
-            {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}},
-            {},
-            (None, "namespace"),
-            (0, "default"),
-            id="none, and set so",
-        ),
-        pytest.param(None, {}, (None, None), (None, None), id="unread"),
-        pytest.param({}, dict.fromkeys(DEFAULTS, "much"), (None, None), (None, None), id="defaults: no numbers"),
-    ],
+@cases(
+    "policies, changed, quota, retention",
+    ("the namespace's", {**QUOTA, **RETENTION}, {}, (100, "namespace"), (2 * MIB, "namespace")),
+    ("defaults: none", {}, {}, (None, "default"), (0, "default")),
+    (
+        "defaults in gigabytes",
+        {"backlog_quota_map": {}},
+        {"backlogQuotaDefaultLimitGB": "2.5"},
+        (5 * GIB // 2, "default"),
+        (0, "default"),
+    ),
+    (
+        "defaults in bytes",
+        {},
+        {"backlogQuotaDefaultLimitBytes": "700", "defaultRetentionSizeInMB": "-1"},
+        (700, "default"),
+        (None, "default"),
+    ),
+    (
+        "as old brokers write it",
+        {"backlog_quota_map": {"destination_storage": {"limit": 9}}},
+        {},
+        (9, "namespace"),
+        (0, "default"),
+    ),
+    (
+        "an age quota is none in bytes",
+        {"backlog_quota_map": {"message_age": {"limitSize": -1, "limitTime": 60}}},
+        {},
+        (None, "default"),
+        (0, "default"),
+    ),
+    (
+        "none, and set so",
+        {"backlog_quota_map": {"destination_storage": {"limitSize": -1}}},
+        {},
+        (None, "namespace"),
+        (0, "default"),
+    ),
+    ("unread", None, {}, (None, None), (None, None)),
+    ("defaults: no numbers", {}, dict.fromkeys(DEFAULTS, "much"), (None, None), (None, None)),
 )
 def test_the_limits_in_force_for_a_topic(
     checkup_with: Make,
@@ -197,7 +190,6 @@ def test_a_quota_of_nothing_is_the_fullest(checkup_with: Make) -> None:
 
 
 def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make) -> None:
-    """The most ack holes are listed with the limit of their broker, which is None if it was not read."""
     topics = [a_topic(f"t{number:02d}", 0) | {"broker": f"broker-{number % 2:02d}:8080"} for number in range(30)]
     subscriptions = [
         {"topic": topic["topic"], "namespace": "acme/orders", "subscription": "s", "ack_holes": number}
@@ -212,7 +204,6 @@ def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make)
 
 
 def test_delayed_messages_of_the_topics_that_were_read(checkup_with: Make) -> None:
-    """Subscriptions with delayed messages are sorted by index size, then those of unknown size by messages."""
     rows = [(0, None), (5, None), (9, None), (2, 800), (3, 900), (0, 0), (None, None)]
     drilled = [
         {"topic": f"{ORDERS}t{number}", "subscription": "s", "delayed_messages": messages, "delayed_index_bytes": size}
@@ -252,7 +243,6 @@ def test_trends_have_two_points_at_least(checkup_with: Make) -> None:
 
 
 def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) -> None:
-    """Of many brokers, only the trends that changed most are listed."""
     rows = [
         row for number in range(40) for row in figures("broker_topics", f"broker-{number:02d}:8080", 100, 100 + number)
     ]
@@ -262,16 +252,14 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
     assert [each.subject for each in trends] == [f"broker-{number:02d}:8080" for number in range(40 - MAX_SUBJECTS, 40)]
 
 
-@pytest.mark.parametrize(
-    ("topic", "users"),
-    [
-        ("persistent://acme/orders/placed", True),
-        ("persistent://acme/orders/a__b", True),
-        ("non-persistent://acme/orders/placed", True),
-        ("persistent://pulsar/system/x", False),
-        ("persistent://acme/orders/__change_events", False),
-        ("persistent://acme/cluster/orders/__change_events", False),
-    ],
+@row_by_row(
+    "topic, users",
+    ("persistent://acme/orders/placed", True),
+    ("persistent://acme/orders/a__b", True),
+    ("non-persistent://acme/orders/placed", True),
+    ("persistent://pulsar/system/x", False),
+    ("persistent://acme/orders/__change_events", False),
+    ("persistent://acme/cluster/orders/__change_events", False),
 )
 def test_pulsars_own_topics_are_left_out(checkup_with: Make, topic: str, *, users: bool) -> None:
     """Topics of the tenant `pulsar` and topics whose names begin with two underscores are left out."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID
@@ -13,20 +12,18 @@ from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.compose import check_reports, checkup_of
-from pulsar_steward.report.checkup.planning import NOTHING_LOOKED_AT, planning_of
+from pulsar_steward.report.checkup.compose import NOTHING_LOOKED_AT, check_reports, checkup_of, planning_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_batch, a_plan, a_policy
+from tests.cases import cases
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from pulsar_steward.report.checkup.document import Checkup
     from tests.golden import Golden
+    from tests.unit.report_checkup.conftest import Make
 
-    Make = Callable[..., Checkup]
 
 EVEN = "broker-00:8080 holds 6 of 16, broker-02:8080 holds 5."
 NEAR = "backlog-near-quota"
@@ -34,36 +31,32 @@ THRESHOLDS = "(warning_spread_coordinators 3, critical_share_percent 75)"
 ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        pytest.param({"verdicts": ALL_CLEAR}, f"{THRESHOLDS}: {EVEN}", id="below"),
-        pytest.param({"verdicts": ALL_CLEAR}, "Clear, with nothing to change: ", id="what was clear"),
-        pytest.param(
-            {"verdicts": [a_verdict("tc-skew", "unknown", "No broker was read.")]},
-            "Not judged: tc-skew. No broker",
-            id="unknown",
-        ),
-        pytest.param(
-            {"verdicts": [*ALL_CLEAR[:-2], *(a_verdict(each, "unknown", "Not told.") for each in list(BY_ID)[-2:])]},
-            f"Not judged: {', '.join(list(BY_ID)[-2:])}. Not told.",
-            id="which data was missing",
-        ),
-        pytest.param(
-            {"verdicts": [a_verdict("tc-skew", "found", EVEN)], "findings": [a_finding("info")]},
-            "tc-skew is information only",
-            id="information",
-        ),
-        pytest.param(
-            {"verdicts": [a_verdict("clock-skew", "found")], "findings": [a_finding("warning", "of-tomorrow")]},
-            "no remedy of its own",
-            id="no planner",
-        ),
-        pytest.param(
-            {**skewed(), "snapshot": meta(unread_brokers=["broker-02:8080"])}, "the snapshot is partial", id="partial"
-        ),
-        pytest.param({**skewed(), "snapshot": meta(tcs_by_bundle=False)}, "PIP-473", id="the planner's own note"),
-    ],
+@cases(
+    "changed, words",
+    ("below", {"verdicts": ALL_CLEAR}, f"{THRESHOLDS}: {EVEN}"),
+    ("what was clear", {"verdicts": ALL_CLEAR}, "Clear, with nothing to change: "),
+    (
+        "unknown",
+        {"verdicts": [a_verdict("tc-skew", "unknown", "No broker was read.")]},
+        "Not judged: tc-skew. No broker",
+    ),
+    (
+        "which data was missing",
+        {"verdicts": [*ALL_CLEAR[:-2], *(a_verdict(each, "unknown", "Not told.") for each in list(BY_ID)[-2:])]},
+        f"Not judged: {', '.join(list(BY_ID)[-2:])}. Not told.",
+    ),
+    (
+        "information",
+        {"verdicts": [a_verdict("tc-skew", "found", EVEN)], "findings": [a_finding("info")]},
+        "tc-skew is information only",
+    ),
+    (
+        "no planner",
+        {"verdicts": [a_verdict("clock-skew", "found")], "findings": [a_finding("warning", "of-tomorrow")]},
+        "no remedy of its own",
+    ),
+    ("partial", {**skewed(), "snapshot": meta(unread_brokers=["broker-02:8080"])}, "the snapshot is partial"),
+    ("the planner's own note", {**skewed(), "snapshot": meta(tcs_by_bundle=False)}, "PIP-473"),
 )
 def test_why_nothing_is_proposed_is_never_left_open(
     checkup_with: Make, changed: dict[str, list[dict[str, object]]], words: str
@@ -75,17 +68,15 @@ def test_why_nothing_is_proposed_is_never_left_open(
     assert words in " ".join(planning.reasons)
 
 
-@pytest.mark.parametrize(
-    ("sections", "words"),
-    [
-        pytest.param({"plan": {"standing_snapshots": 3}}, "1 of the 3 snapshots", id="has not stood long"),
-        pytest.param({"apply": {"protected_namespaces": ["pulsar/system"]}}, "Guard protected", id="a guard's veto"),
-        pytest.param(
-            {"brokers": {"draining": [f"broker-{number:02d}:8080" for number in range(3)]}},
-            "every broker is draining",
-            id="nowhere to go",
-        ),
-    ],
+@cases(
+    "sections, words",
+    ("has not stood long", {"plan": {"standing_snapshots": 3}}, "1 of the 3 snapshots"),
+    ("a guard's veto", {"apply": {"protected_namespaces": ["pulsar/system"]}}, "Guard protected"),
+    (
+        "nowhere to go",
+        {"brokers": {"draining": [f"broker-{number:02d}:8080" for number in range(3)]}},
+        "every broker is draining",
+    ),
 )
 def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str, dict[str, Any]], words: str) -> None:
     """The reasons name the policy's rule or the guard that keeps a finding from being remedied."""
@@ -133,17 +124,15 @@ def full(topic: str, snapshots: int = 3, severity: Severity = Severity.CRITICAL)
 ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only"
 
 
-@pytest.mark.parametrize(
-    ("answered", "left", "words"),
-    [
-        pytest.param((), (full("a"),), ONLY_SOME, id="none is answered"),
-        pytest.param((full("a"),), (full("b"),), ONLY_SOME, id="one of two is answered"),
-        pytest.param((full("a"),), (), None, id="the only one is answered"),
-        pytest.param((full("a"),), (full("b", severity=Severity.INFO),), None, id="the other is information only"),
-        pytest.param((), (full("a", 1),), f"{NEAR} has stood for 1 of", id="it is too young"),
-    ],
+@cases(
+    "answered, left, words",
+    ("none is answered", (), (full("a"),), ONLY_SOME),
+    ("one of two is answered", (full("a"),), (full("b"),), ONLY_SOME),
+    ("the only one is answered", (full("a"),), (), None),
+    ("the other is information only", (full("a"),), (full("b", severity=Severity.INFO),), None),
+    ("it is too young", (), (full("a", 1),), f"{NEAR} has stood for 1 of"),
 )
-@pytest.mark.parametrize("notes", [(), ("shop/other: nothing is proposed.",)], ids=["no note", "a note of another"])
+@cases("notes", ("no note", ()), ("a note of another", ("shop/other: nothing is proposed.",)))
 def test_which_full_topics_get_a_quota_of_their_own_is_said(
     answered: tuple[Finding, ...], left: tuple[Finding, ...], words: str | None, notes: tuple[str, ...]
 ) -> None:
@@ -174,7 +163,6 @@ def test_a_plan_says_why_it_is_no_more(checkup_with: Make, golden: Golden) -> No
 
 
 def test_not_even_a_check_is_a_reason() -> None:
-    """The reasons say so if the check-up has no checks at all."""
     plan = a_plan(snapshot_id="s", taken_at=NOW, policy_digest="d", batches=())
 
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)

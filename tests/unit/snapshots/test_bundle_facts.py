@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 
 from pulsar_steward.model import tables
 from pulsar_steward.model.bundles import position_of
@@ -17,6 +16,7 @@ from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Bus
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, equal_ranges
+from tests.cases import row_by_row
 from tests.unit.planners.bundles.scenes import names_in
 from tests.unit.snapshots.conftest import FINDING, META, write
 
@@ -154,14 +154,12 @@ def test_the_load_over_several_snapshots(folder: Path) -> None:
     assert [each.now.topics for each in load.brokers] == [4, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("before", "expected"),
-    [
-        ([(10, []), (20, [])], 3),
-        ([(10, ["a:1"]), (20, [])], 2),
-        ([(10, []), (600, [])], 2),
-        ([(number, []) for number in range(1, 9)], 6),
-    ],
+@row_by_row(
+    "before, expected",
+    ([(10, []), (20, [])], 3),
+    ([(10, ["a:1"]), (20, [])], 2),
+    ([(10, []), (600, [])], 2),
+    ([(number, []) for number in range(1, 9)], 6),
 )
 def test_which_snapshots_are_looked_at(folder: Path, before: list[tuple[int, list[str]]], expected: int) -> None:
     """The load facts use whole snapshots within the time window, and no more of them than the policy says."""
@@ -245,45 +243,43 @@ def a_sample(series: str, value: float) -> dict[str, Any]:
     return {"source": "a:1", "source_kind": "broker", "series": series, "topic": TOPICS[0], "value": value}
 
 
-@pytest.mark.parametrize(
-    ("topic", "rows", "expected"),
-    [
-        ({"backlog_bytes": 899}, {}, None),
-        ({"backlog_bytes": 900}, {}, {"backlog_bytes": 900, "limit_bytes": None}),
-        ({"backlog_bytes": 900, "subscriptions": 0}, {}, {"backlog_bytes": 900, "subscriptions": ()}),
-        (
-            {"backlog_bytes": 90},
-            {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 100.0)]},
-            {"limit_bytes": 100, "limit_seconds": -1},
-        ),
-        ({"backlog_bytes": 5000}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", -1.0)]}, None),
-        (
-            {"backlog_bytes": 1},
-            {
-                "metrics": [
-                    a_sample("pulsar_storage_backlog_quota_limit_time", 60.0),
-                    a_sample("pulsar_storage_backlog_age_seconds", 59.0),
-                ]
-            },
-            {"limit_seconds": 60, "age_seconds": 59},
-        ),
-        # Of sizes a limit of 0 is used up at all times, of ages it is none.
-        ({"backlog_bytes": 0}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 0.0)]}, {"limit_bytes": 0}),
-        (
-            {"backlog_bytes": 0},
-            {
-                "metrics": [
-                    a_sample("pulsar_storage_backlog_quota_limit_time", 0.0),
-                    a_sample("pulsar_storage_backlog_age_seconds", 59.0),
-                ]
-            },
-            None,
-        ),
-        ({}, {"metrics": [a_sample("pulsar_delayed_message_index_size_bytes", 7.0)]}, {"delayed_index_bytes": 7}),
-        ({}, {"subscriptions": [{"backlog_entries": 0}]}, None),
-        ({}, {"subscriptions": [{"backlog_entries": 0, "ack_holes": 1}]}, {"subscriptions": (("s", 1),)}),
-        ({}, {"subscriptions": [{}]}, {"subscriptions": (("s", 0),)}),
-    ],
+@row_by_row(
+    "topic, rows, expected",
+    ({"backlog_bytes": 899}, {}, None),
+    ({"backlog_bytes": 900}, {}, {"backlog_bytes": 900, "limit_bytes": None}),
+    ({"backlog_bytes": 900, "subscriptions": 0}, {}, {"backlog_bytes": 900, "subscriptions": ()}),
+    (
+        {"backlog_bytes": 90},
+        {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 100.0)]},
+        {"limit_bytes": 100, "limit_seconds": -1},
+    ),
+    ({"backlog_bytes": 5000}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", -1.0)]}, None),
+    (
+        {"backlog_bytes": 1},
+        {
+            "metrics": [
+                a_sample("pulsar_storage_backlog_quota_limit_time", 60.0),
+                a_sample("pulsar_storage_backlog_age_seconds", 59.0),
+            ]
+        },
+        {"limit_seconds": 60, "age_seconds": 59},
+    ),
+    # Of sizes a limit of 0 is used up at all times, of ages it is none.
+    ({"backlog_bytes": 0}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 0.0)]}, {"limit_bytes": 0}),
+    (
+        {"backlog_bytes": 0},
+        {
+            "metrics": [
+                a_sample("pulsar_storage_backlog_quota_limit_time", 0.0),
+                a_sample("pulsar_storage_backlog_age_seconds", 59.0),
+            ]
+        },
+        None,
+    ),
+    ({}, {"metrics": [a_sample("pulsar_delayed_message_index_size_bytes", 7.0)]}, {"delayed_index_bytes": 7}),
+    ({}, {"subscriptions": [{"backlog_entries": 0}]}, None),
+    ({}, {"subscriptions": [{"backlog_entries": 0, "ack_holes": 1}]}, {"subscriptions": (("s", 1),)}),
+    ({}, {"subscriptions": [{}]}, {"subscriptions": (("s", 0),)}),
 )
 def test_only_topics_with_a_hazard_are_told_of(
     folder: Path, topic: dict[str, Any], rows: dict[str, Any], expected: dict[str, Any] | None
@@ -311,6 +307,25 @@ def test_only_topics_with_a_hazard_are_told_of(
     }
     assert figures.topic == TOPICS[0]
     assert told == told | expected
+
+
+def test_replication_by_a_topics_own_policy_alone_is_a_risk(folder: Path) -> None:
+    """Only clusters that the namespace does not name are told; where nothing of its policies is, all are."""
+    remotes = [{"cluster": name, "connected": True, "backlog_entries": 7} for name in ("west", "north")]
+    topics = [
+        a_topic(TOPICS[0], replication_json=msgspec.json.encode(remotes).decode()),
+        a_topic(TOPICS[1], replication_json=msgspec.json.encode(remotes[:1]).decode()),
+    ]
+    policies = msgspec.json.encode({"replication_clusters": ["east", "west"]}).decode()
+    for told, expected in (
+        (policies, {TOPICS[0]: ["north"]}),
+        (None, {TOPICS[0]: ["west", "north"], TOPICS[1]: ["west"]}),
+    ):
+        namespaces = [USUAL["namespaces"][0] | {"policies_json": told}]
+        risks = planning(put(folder, topics=topics, namespaces=namespaces)).bundles.risks
+        seen = {each.topic: each.replicated for each in risks.figures[f"{NAMESPACE}/{LOWER}"]}
+        assert {name: [each.cluster for each in clusters] for name, clusters in seen.items()} == expected
+        assert {each.entries for clusters in seen.values() for each in clusters} == {7}
 
 
 def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:

@@ -1,10 +1,13 @@
-"""A snapshot's folder: what makes it count, which ones were before it, and how its files make shards."""
+"""Folders of snapshots, and where they are."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +17,10 @@ from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import BROKERS, CLIENTS, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS, Table
 from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
+from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.cases import row_by_row
+from tests.http_serving import serving
 
 NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -69,13 +76,11 @@ def a_folder(root: Path, minutes: int = 0, *, finished: bool = True, diagnosed: 
     return folder
 
 
-@pytest.mark.parametrize(
-    ("cluster", "taken_at", "words"),
-    [
-        ("../up", NOW, "cluster name"),
-        ("", NOW, "cluster name"),
-        ("lab", datetime(2026, 1, 1), "time zone"),  # noqa: DTZ001 - what is to be refused
-    ],
+@row_by_row(
+    "cluster, taken_at, words",
+    ("../up", NOW, "cluster name"),
+    ("", NOW, "cluster name"),
+    ("lab", datetime(2026, 1, 1), "time zone"),  # noqa: DTZ001 - what is to be refused
 )
 def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: str) -> None:
     """A cluster name that cannot be part of a path, and a time without a time zone, are refused."""
@@ -84,7 +89,6 @@ def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: 
 
 
 def test_a_name_tells_the_time_in_utc() -> None:
-    """A snapshot's folder name holds its time in UTC, independent of the time zone that was given."""
     assert stamp_of(NOW.astimezone(timezone(timedelta(hours=3)))) == "20260131T235959Z"
     assert snapshot_uri("hdfs://x/out/", "lab", NOW) == "hdfs://x/out/cluster=lab/taken_at=20260131T235959Z"
 
@@ -104,7 +108,6 @@ def test_it_counts_from_its_end_on_until_it_is_begun_anew(tmp_path: Path) -> Non
 
 
 def test_of_earlier_snapshots_the_newest_whole_ones_count(tmp_path: Path) -> None:
-    """`earlier` returns the newest finished and diagnosed snapshots of the same cluster before this one."""
     for minutes in range(6):
         a_folder(tmp_path, minutes, finished=minutes != 1, diagnosed=minutes != 2)
     Path(tmp_path, "cluster=lab", "notes").mkdir()
@@ -158,7 +161,6 @@ def test_writing_replaces_and_adding_adds(tmp_path: Path) -> None:
 
 
 def test_files_of_one_name_make_a_shard(tmp_path: Path) -> None:
-    """Files of several tables with the same name, or with the same number by Spark, make one shard."""
     folder = a_folder(tmp_path)
     names = {
         TOPICS: ("part-00000-1f.c000.zstd.parquet", "part-00001-1f.c000.zstd.parquet", "part-ab12-x.parquet"),
@@ -187,7 +189,6 @@ def test_files_of_one_name_make_a_shard(tmp_path: Path) -> None:
 
 
 def test_staged_files_become_a_table(tmp_path: Path) -> None:
-    """Staged files replace the content of a table, and a table without staged files exists all the same."""
     folder = a_folder(tmp_path)
     staging = folder.staging()
     assert staging == Path(folder.uri, STAGING)
@@ -228,3 +229,105 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     folder.remove()
     assert not Path(folder.uri).exists()
     folder.remove()
+
+
+BUCKET = "bucket"
+
+
+class Store(BaseHTTPRequestHandler):
+    """Server for the part of S3's protocol that reading needs: listings of folders, and parts of files."""
+
+    root: Path
+
+    def do_HEAD(self) -> None:
+        """A file's size."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """A listing where one is asked for; else a file, or a part of it."""
+        asked = urlsplit(self.path)
+        query = parse_qs(asked.query)
+        key = unquote(asked.path).removeprefix(f"/{BUCKET}").lstrip("/")
+        file = self.root / key
+        if "list-type" in query:
+            self._answer(200, self._listing(query["prefix"][0], deep="delimiter" not in query).encode())
+        elif file.is_file():
+            self._part(file.read_bytes())
+        else:
+            self._answer(404, b"")
+
+    def log_message(self, *_words: object) -> None:
+        """Logs nothing."""
+
+    def _listing(self, prefix: str, *, deep: bool) -> str:
+        """Everything below a folder whose name is the prefix, or what is right in it."""
+        folder = self.root / prefix
+        found = sorted(folder.rglob("*") if deep else folder.iterdir()) if folder.is_dir() else []
+        wanted = [each for each in found if each.is_file() or not deep]
+        listed = "".join(
+            f"<Contents><Key>{self._key(each)}</Key><Size>{each.stat().st_size}</Size></Contents>"
+            if each.is_file()
+            else f"<CommonPrefixes><Prefix>{self._key(each)}/</Prefix></CommonPrefixes>"
+            for each in wanted
+        )
+        head = f"<KeyCount>{len(wanted)}</KeyCount><IsTruncated>false</IsTruncated>"
+        return f"<ListBucketResult>{head}{listed}</ListBucketResult>"
+
+    def _key(self, file: Path) -> str:
+        return escape(file.relative_to(self.root).as_posix())
+
+    def _part(self, content: bytes) -> None:
+        wanted = self.headers.get("Range")
+        if wanted is None:
+            self._answer(200, content)
+            return
+        first, last = (int(each) for each in wanted.removeprefix("bytes=").split("-"))
+        part = content[first : last + 1]
+        place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
+        self._answer(206, part, {"Content-Range": place})
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """A snapshot in an object store is read like one on a disk, by an `s3` and by an `s3a` address."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with serving(type("OfThisTest", (Store,), {"root": folder.parent})) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+        stored = open_snapshot(f"{scheme}://{BUCKET}/{folder.name}")
+        here = open_snapshot(str(folder))
+        assert stored.meta() == here.meta()
+        assert stored.brokers() == here.brokers()
+        assert stored.findings() == here.findings()
+
+
+@pytest.mark.parametrize("uri", ["{path}", "{path}/", "file:{path}", "file://{path}/"])
+def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
+    """A snapshot can be opened by a path or a `file:` address, with or without a slash at its end."""
+    assert open_snapshot(uri.format(path=folder)).meta() == open_snapshot(str(folder)).meta()
+
+
+@row_by_row(
+    "uri, words",
+    ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path"),
+    ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path"),
+    ("hdfs://nowhere.invalid:1/x", "HADOOP_HOME"),
+    ("viewfs://nowhere/x", "HADOOP_HOME"),
+)
+def test_what_cannot_be_opened_is_told_with_its_remedy(uri: str, words: str) -> None:
+    """An address that cannot be opened is refused with an error that names it and the remedy."""
+    with pytest.raises(SnapshotError, match=f"^{uri}: .*{words}"):
+        place_of(uri)
+
+
+def test_a_name_with_a_colon_is_a_path() -> None:
+    assert place_of("some/10:30/folder")[1] == "some/10:30/folder"

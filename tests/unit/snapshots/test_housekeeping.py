@@ -11,6 +11,7 @@ from pulsar_steward.errors import SnapshotError
 from pulsar_steward.policy.sections import HousekeepingPolicy
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.housekeeping import Kept, past_their_time, tidy, too_large_by_now
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,17 +25,15 @@ def ago(days: float) -> datetime:
     return NOW - timedelta(days=days)
 
 
-@pytest.mark.parametrize(
-    ("finished", "unfinished", "gone"),
-    [
-        ([1, 2, 3], [], []),
-        ([1, 2, 11, 12], [], [12, 11]),
-        ([11, 12, 13], [], [13]),
-        ([11, 12], [], []),
-        ([1, 2, 9.9, 10.1], [], [10.1]),
-        ([1, 2, 3], [0.9, 1.1, 30], [30, 1.1]),
-        ([], [2], [2]),
-    ],
+@row_by_row(
+    "finished, unfinished, gone",
+    ([1, 2, 3], [], []),
+    ([1, 2, 11, 12], [], [12, 11]),
+    ([11, 12, 13], [], [13]),
+    ([11, 12], [], []),
+    ([1, 2, 9.9, 10.1], [], [10.1]),
+    ([1, 2, 3], [0.9, 1.1, 30], [30, 1.1]),
+    ([], [2], [2]),
 )
 def test_what_is_past_its_time_goes_oldest_first(
     finished: list[float], unfinished: list[float], gone: list[float]
@@ -58,7 +57,6 @@ def made(root: Path, days: float, *, finished: bool = True) -> Path:
 
 
 def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None:
-    """Old and unfinished snapshots of the cluster are removed; other folders and other clusters' snapshots stay."""
     old, young = made(tmp_path, 11), [made(tmp_path, days) for days in (1, 2)]
     left_behind = made(tmp_path, 3, finished=False)
     other = [tmp_path / "cluster=east" / "notes", tmp_path / "cluster=west" / old.name]
@@ -73,14 +71,12 @@ def test_only_the_clusters_own_old_snapshots_are_removed(tmp_path: Path) -> None
     assert all(folder.exists() for folder in [*young, *other])
 
 
-@pytest.mark.parametrize(
-    ("least", "ages", "compacted"),
-    [
-        (1, [1, 2, 4, 5], []),
-        (1, [0.1 * number for number in range(12)] + [2, 4, 5], [5, 4]),
-        (14, [0.1 * number for number in range(12)] + [2, 4, 5], [5]),
-        (1, [4 + 0.1 * number for number in range(13)], [5.2]),
-    ],
+@row_by_row(
+    "least, ages, compacted",
+    (1, [1, 2, 4, 5], []),
+    (1, [0.1 * number for number in range(12)] + [2, 4, 5], [5, 4]),
+    (14, [0.1 * number for number in range(12)] + [2, 4, 5], [5]),
+    (1, [4 + 0.1 * number for number in range(13)], [5.2]),
 )
 def test_what_a_diagnosis_looks_back_to_stays_whole(least: int, ages: list[float], compacted: list[float]) -> None:
     """The newest twelve snapshots, or more by the policy, stay whole; old ones before them are compacted."""
@@ -125,6 +121,5 @@ def test_a_compacted_snapshot_is_none(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_snapshots_is_no_error(tmp_path: Path) -> None:
-    """Tidying a cluster without snapshots removes nothing and is no error."""
     here = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "east", NOW))
     assert tidy(here, POLICY, NOW).removed == ()

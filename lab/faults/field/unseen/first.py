@@ -33,12 +33,6 @@ def unseen(name: str, address: str, about: str, right: str, *specs: ClusterSpec,
     return reported(name, address, about, right, *specs, unseen=FIRST[name], **label)
 
 
-def held(limit: int) -> dict[str, object]:
-    """Policies of a namespace with that size quota, in bytes, which holds producers back."""
-    quota = {"limit": limit, "limitSize": limit, "limitTime": -1, "policy": "producer_request_hold"}
-    return {"backlog_quota_map": {"destination_storage": quota}}
-
-
 def persistence(ensemble: int, write: int, ack: int) -> dict[str, object]:
     """Policies of a namespace with those quorums."""
     kept = {"bookkeeperEnsemble": ensemble, "bookkeeperWriteQuorum": write, "bookkeeperAckQuorum": ack}

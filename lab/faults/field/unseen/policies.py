@@ -2,8 +2,8 @@
 
 from lab.faults.fault import Expected
 from lab.faults.field.clients import compacted, reader
-from lab.faults.field.unseen.first import READERS, held, unseen
-from lab.faults.simulated._clusters import GIB, busy_topic, cluster, spread
+from lab.faults.field.unseen.first import READERS, unseen
+from lab.faults.simulated._clusters import GIB, busy_topic, cluster, held, retained, spread
 from lab.simulator import (
     ClusterSpec,
     NamespaceSpec,
@@ -63,7 +63,7 @@ def _policy_readers() -> ClusterSpec:
         storage_bytes=10_000,
         rate_in=20.0,
     )
-    kept: dict[str, object] = {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}}
+    kept = retained(0, 0)
     return cluster(
         NamespaceSpec("shop/retail", bundles=12, topics=(changes, clicks), policies=kept, owners=spread(12, 12)),
         brokers=14,

@@ -4,8 +4,8 @@ from typing import Any
 
 from lab.faults.fault import Expected
 from lab.faults.field.clients import Members, ago_ms, reader
-from lab.faults.field.unseen.first import READERS, held, persistence, unseen
-from lab.faults.simulated._clusters import GIB, cluster, loads, strained
+from lab.faults.field.unseen.first import READERS, persistence, unseen
+from lab.faults.simulated._clusters import GIB, cluster, held, loads, strained
 from lab.simulator import (
     BookieSpec,
     ClusterSpec,

@@ -2,8 +2,8 @@
 
 from lab.faults.fault import Expected
 from lab.faults.field.clients import ago_ms, offloading, reader
-from lab.faults.field.unseen.first import held, unseen
-from lab.faults.simulated._clusters import GIB, cluster
+from lab.faults.field.unseen.first import unseen
+from lab.faults.simulated._clusters import GIB, cluster, held, retained
 from lab.simulator import (
     BookieSpec,
     ClusterSpec,
@@ -40,7 +40,7 @@ def _jumping(backlog: int, sent: int, expired: int) -> ClusterSpec:
     policies = offloading(
         GIB,
         offload_threshold_in_seconds=259_200,
-        retention_policies={"retentionTimeInMinutes": 5_300_000, "retentionSizeInMB": -1},
+        **retained(5_300_000),
         message_ttl_in_seconds=1_209_600,
     )
     return cluster(
@@ -54,9 +54,8 @@ def _readers_only(*readers: SubscriptionSpec) -> ClusterSpec:
     ticks = TopicSpec(
         "ticks", producers=1, subscriptions=readers, message_bytes=95, storage_bytes=68_700_000_000, rate_in=1_200.0
     )
-    kept = {"retention_policies": {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": -1}}
     return cluster(
-        NamespaceSpec("quotes/feed", topics=(ticks,), policies={**held(10 * GIB), **kept}),
+        NamespaceSpec("quotes/feed", topics=(ticks,), policies={**held(10 * GIB), **retained(10_080)}),
         configuration={"brokerDeleteInactiveTopicsEnabled": "false"},
     )
 
@@ -75,7 +74,7 @@ def _lost_the_race(failed_min: float) -> ClusterSpec:
         rate_in=9_000.0,
         told=(("lastOffloadFailureTimeStamp", ago_ms(failed_min)),),
     )
-    policies = offloading(retention_policies={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+    policies = offloading() | retained(0, 0)
     return cluster(NamespaceSpec("public/fluentbit", topics=(devices,), policies=policies))
 
 

@@ -23,6 +23,7 @@ from pulsar_steward.checks.backlog.growth import (
 from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
     DEFAULTS,
+    KEEPS_A_BACKLOG,
     PRECISION,
     consequence,
     delayed_words,
@@ -34,6 +35,7 @@ from pulsar_steward.checks.backlog.quotas import (
 from pulsar_steward.checks.check import Check, Judgement, Query, Scope
 from pulsar_steward.checks.earlier import looking_back, too_few, within
 from pulsar_steward.model.finding import QuotaFigures, Severity
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import DAY, HOUR, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -287,6 +289,8 @@ def _parts(
 
 CHECK = Check(
     check_id="backlog-growing",
+    harm=Harm.SOON,
+    explained_by=("backlog-near-quota", *KEEPS_A_BACKLOG),
     order=20,
     title="A topic's backlog keeps growing, towards its quota or without one",
     advice=(

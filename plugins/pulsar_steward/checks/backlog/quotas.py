@@ -180,6 +180,17 @@ def slowest_words(row: Row) -> str:
     )
 
 
+KEEPS_A_BACKLOG = (
+    "quota-stuck",
+    "replication-stopped",
+    "subscription-blocked",
+    "subscription-stalled",
+    "subscription-abandoned",
+    "limit-reached",
+    "compaction-over-quota",
+)
+"""Checks that find why a topic keeps a backlog, the likeliest cause first."""
+
 _CONSEQUENCES = {
     "producer_request_hold": "all producers are cut off and new ones are refused until the backlog is below it",
     "producer_exception": "all producers are cut off and new ones are refused with an exception",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
     DEFAULTS,
+    KEEPS_A_BACKLOG,
     PRECISION,
     ages_not_read,
     consequence,
@@ -28,13 +29,15 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning, if_counted
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 class BacklogNearQuotaPolicy(Section):
@@ -49,6 +52,14 @@ with fullest as (select *, greatest(bytes_percent, seconds_percent) as percent f
 select fullest.*, percent >= critical_percent as critical
 from fullest join limits using (namespace) where percent >= warning_percent
 """
+
+
+def _harm(finding: Finding) -> Harm:
+    used = QuotaFigures.of(finding)
+    full = max(used.bytes_percent or 0, used.seconds_percent or 0) >= 100  # noqa: PLR2004 - all of the quota
+    if not full or used.holds_producers is None:
+        return Harm.SOON
+    return Harm.CUT_OFF if used.holds_producers else Harm.LOSING
 
 
 def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
@@ -66,7 +77,7 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
                     f"{quota_used(row, by_size=by_size)}; {when}{in_brackets(policy)}, {consequence(policy)}."
                     f"{delayed_words(row)}{slowest_words(row)}"
                 ),
-                figures=figures(row),
+                figures=figures({**row, "holds_producers": policy and int(policy.startswith("producer_"))}),
             )
         )
     return Judgement(
@@ -80,6 +91,10 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
 
 BACKLOG_NEAR_QUOTA = Check(
     check_id="backlog-near-quota",
+    harm=_harm,
+    explained_by=KEEPS_A_BACKLOG,
+    headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF", Harm.LOSING: "UNREAD MESSAGES DELETED"},
+    beware="Do not restart brokers, and unload nothing there.",
     order=10,
     title="A topic's backlog is close to its quota, or over it",
     advice=(
@@ -146,6 +161,8 @@ def _held(row: Row) -> str:
 # Judges by the fuller of the quotas that block producers.
 PRODUCER_HOLD_RESTART_RISK = RowCheck(
     check_id="producer-hold-restart-risk",
+    harm=Harm.AT_RESTART,
+    explained_by=("backlog-near-quota", *KEEPS_A_BACKLOG),
     order=60,
     title="A restart or an unload would leave a topic's producers unable to connect",
     advice=(
@@ -286,6 +303,7 @@ def _explained(row: Row) -> str:
 # Critical if there is no other explanation, and no figure that contradicts.
 QUOTA_STUCK = RowCheck(
     check_id="quota-stuck",
+    harm=Harm.CUT_OFF,
     order=110,
     title="A quota shuts producers out though no backlog explains it",
     advice=(

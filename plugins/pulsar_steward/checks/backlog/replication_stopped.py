@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.quotas import holds_producers
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
-from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, wider
+from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, may_expire, rests, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.pulsar_versions import number_of
+from pulsar_steward.model.pulsar_versions import drops_unsent
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import DEDUPLICATION, replicator_to
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ _SHAPE = (
 
 _TOLD = """
 select topic, message_rate_in, {more} told.cluster as remote, told.connected,
-    coalesce(told.backlog_entries, 0) as backlog_entries, coalesce(told.message_rate_out, 0) as message_rate_out,
-    coalesce(told.expired_rate, 0) as expired_rate
+    coalesce(told.backlog_entries, 0) as backlog_entries, told.message_rate_out, told.expired_rate
 from (
     select *, unnest(json_transform(case when json_valid(replication_json) then replication_json end, '{shape}'))
         as told
@@ -105,30 +104,15 @@ where (connected = false and r.backlog_entries > 0) or r.backlog_entries >= mini
 `by_itself` is true if a policy of the topic itself replicates it there, and its namespace's does not.
 """
 
-_RELEASE = re.compile(r"\d+\.\d+\.\d+(?!\d)")
-_DROPS = tuple(
-    (number_of(first), number_of(fixed))
-    for first, fixed in (
-        ("2.10.5", "2.11.0"),
-        ("2.11.2", "2.11.5"),
-        ("3.0.0", "3.0.6"),
-        ("3.1.0", "3.2.4"),
-        ("3.3.0", "3.3.1"),
-    )
-)
-"""Releases, from and before, that drop what was not sent when they load a topic that a policy of its own replicates.
-
-Introduced by apache/pulsar#19972; the fix, apache/pulsar#22890, names 2.11.5, 3.0.6 and 3.3.1, and
-3.2.4 is of the days of 3.0.6.
-"""
-
 MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
 
 REMOTES = """
-select namespace, remote, count(*) as topics, count_if(message_rate_out > 0) as flowing
-from replicators group by namespace, remote
+select namespace, remote, count(*) as topics, count_if(coalesce(message_rate_out, 0) > 0) as flowing,
+    count_if(message_rate_out is null and connected is distinct from false and backlog_entries >= minimum_entries)
+        as unknown
+from replicators join limits using (namespace) group by namespace, remote
 """
-"""Number of topics that a namespace replicates to each cluster, and how many of them send something."""
+"""Topics that a namespace replicates to each cluster, how many of them send something, and of how many nobody knows."""
 
 BEFORE = f"""
 select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) told
@@ -200,10 +184,8 @@ class Replicator:
     @property
     def lost_when_loaded(self) -> bool:
         """True if this version of Pulsar drops what waits as soon as the topic is loaded anew."""
-        release = _RELEASE.match(self.row["pulsar_version"] or "")
-        number = number_of(release[0]) if release else 0
         many = self.row["backlog_entries"] >= self.limits.minimum_entries
-        return bool(self.row["by_itself"]) and many and any(first <= number < fixed for first, fixed in _DROPS)
+        return bool(self.row["by_itself"]) and many and drops_unsent(self.row["pulsar_version"] or "")
 
     @cached_property
     def severity(self) -> Severity | None:
@@ -232,7 +214,7 @@ class Replicator:
         """
         _, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate = self.row["message_rate_in"] or 0
-        if self.disconnected or older is None or rate <= 0 or self.row["expired_rate"] > 0:
+        if self.disconnected or older is None or rate <= 0 or may_expire(self.row):
             return False
         added = self.row["backlog_entries"] - older["backlog_entries"]
         published = rate * self.before.seconds_since(older["taken_at"]) / (self.row["messages_per_entry"] or MAX_BATCH)
@@ -240,12 +222,12 @@ class Replicator:
 
 
 def _stands(row: Row) -> bool:
-    return row["backlog_entries"] > 0 and (row["connected"] is False or row["message_rate_out"] <= 0)
+    return row["backlog_entries"] > 0 and (row["connected"] is False or rests(row, "message_rate_out"))
 
 
 def _stood_still(newer: Row, older: Row) -> bool:
     """True if an earlier snapshot shows it standing still, and only expiry has reduced the backlog since."""
-    expired = any(each["expired_rate"] > 0 for each in (newer, older))
+    expired = may_expire(newer) or may_expire(older)
     return _stands(older) and (expired or older["backlog_entries"] <= newer["backlog_entries"])
 
 
@@ -281,6 +263,7 @@ def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> 
         found.sort(key=lambda each: (-each.severity.rank, -each.figures["entries"], each.subject))
         return Judgement(findings=tuple(found))
     sent = counted(sum(topics.values()), "topic sends", "topics send")
+    unknown = sum(row["unknown"] for row in queried["remotes"].rows)
     too_many = (
         f"Of more than {MAX_ROWS:,} topics something waits for other clusters; the {MAX_ROWS:,} looked up are well."
     )
@@ -288,7 +271,9 @@ def judge(queried: Queried, context: CheckContext[ReplicationStoppedPolicy]) -> 
         quiet=f"Nothing stands still of what {sent} to others."
         if topics
         else "No topic is replicated to another cluster.",
-        cannot_tell=nothing_read(queried) or (too_many if queried["waiting"].more else None),
+        cannot_tell=nothing_read(queried)
+        or (too_many if queried["waiting"].more else None)
+        or (f"Whether anything is sent of {counted(unknown, 'topic')}, brokers do not tell." if unknown else None),
     )
 
 
@@ -316,7 +301,7 @@ def _finding(remote: Remote, suspects: Sequence[Replicator], topics: int, flowin
 
 def _flows(remote: Remote, troubled: Sequence[Replicator], flowing: int) -> str:
     """Further sentence where other topics are sent: the link and the other cluster are well then."""
-    if not flowing or any(each.row["message_rate_out"] > 0 for each in troubled):
+    if not flowing or any((each.row["message_rate_out"] or 0.0) > 0 for each in troubled):
         return ""
     have = counted(flowing, "other topic is", "other topics are")
     return f" {have} sent to {remote[1]}: the way there is open, and unloading a topic that stands still may free it."
@@ -345,7 +330,7 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
     longest, first = oldest(troubled), "" if len(troubled) == 1 else "of the first of them "
     since = f"{first}{each_since(longest)}" if longest else "which no earlier snapshot shows: it may just have begun"
     most = max(troubled, key=lambda each: (each.row["backlog_entries"], each.row["topic"])).row
-    expired = any(each.row["expired_rate"] > 0 for each in troubled)
+    expired = any((each.row["expired_rate"] or 0.0) > 0 for each in troubled)
     waits = counted(entries, "entry waits", "entries wait")
     state = f"{waits} to be sent from {namespace} to the cluster {cluster}"
     if still or slow:
@@ -366,6 +351,7 @@ def _evidence(remote: Remote, troubled: Sequence[Replicator], topics: int, entri
 
 CHECK = Check(
     check_id="replication-stopped",
+    harm=Harm.SLOW,
     order=25,
     title="Replication to another cluster stands still or falls behind",
     advice=(

@@ -10,6 +10,7 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.model.broker_defaults import OFFLOAD_DRIVER
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, epoch_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -319,6 +320,7 @@ def _outgrown(row: Row) -> str:
 
 RETENTION_TOO_SHORT = Check(
     check_id="retention-too-short",
+    harm=Harm.SOON,
     order=80,
     title="The retention leaves little room over the quota or the backlog",
     advice=(
@@ -366,6 +368,7 @@ def _not_offloaded(row: Row) -> str:
 
 OFFLOAD_FAILING = RowCheck(
     check_id="offload-failing",
+    harm=Harm.SOON,
     order=95,
     title="A namespace is set to offload old ledgers, and that fails",
     advice=(

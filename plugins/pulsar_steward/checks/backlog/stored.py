@@ -8,6 +8,7 @@ from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import COMPACTION, DEDUPLICATION
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, epoch_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def _stored(row: Row) -> str:
 
 STORED_THOUGH_CONSUMED = RowCheck(
     check_id="stored-though-consumed",
+    harm=Harm.SOON,
+    explained_by=("compaction-failing",),
     order=92,
     title="A topic stores far more than backlog and retention explain",
     advice=(
@@ -124,6 +127,7 @@ def _failed(row: Row) -> str:
 
 COMPACTION_FAILING = RowCheck(
     check_id="compaction-failing",
+    harm=Harm.SOON,
     order=93,
     title="Compaction of a topic fails",
     advice=(

@@ -12,6 +12,7 @@ grow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.quotas import DEFAULTS, unknown_defaults
@@ -19,6 +20,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, S
 from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, counted, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ OLD_PERCENT = 90
 LEAST_UNREAD_PERCENT = 5
 """Unread share of what is published, in percent; a smaller one may be chance within one minute's rates."""
 
-# The slowest subscription of each topic with enough entries loses first. Delayed messages belong to another check.
+# The slowest subscription of each topic with enough entries loses first. Delayed messages belong to another check. An
+# unknown rate may be any, unless the age of the oldest entry shows that nothing can have expired.
 SLOW = """
 with under as (
     select t.topic, t.namespace, t.backlog_bytes, t.throughput_in_bytes, oldest_seconds, slowest_subscription,
@@ -58,7 +61,7 @@ with under as (
         join limits using (namespace)),
 slowest as (
     select s.topic, s.subscription, s.broker, coalesce(s.consumers, 0) as consumers, s.backlog_entries,
-        coalesce(s.expired_rate, 0) as expired_rate, s.message_rate_out
+        s.expired_rate, s.message_rate_out
     from user_subscriptions s join under using (topic)
     where s.backlog_entries >= minimum_entries
     qualify row_number() over (partition by s.topic
@@ -69,9 +72,10 @@ aged as (
         coalesce(oldest_seconds::double, backlog_bytes / nullif(throughput_in_bytes, 0)) as age_seconds
     from slowest join under using (topic) anti join delayed_waiting using (topic, subscription))
 select topic, subscription, namespace, broker, consumers, backlog_entries, backlog_bytes, throughput_in_bytes,
-    message_rate_in, message_rate_out, expired_rate, oldest_seconds, age_seconds, ttl_seconds
+    message_rate_in, message_rate_out, expired_rate, oldest_seconds, age_seconds, ttl_seconds,
+    coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false) as aging
 from aged join (select topic, message_rate_in from user_topics) using (topic)
-where expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false)
+where expired_rate > 0 or aging or (expired_rate is null and oldest_seconds is null)
 """
 
 # A reader's cursor is moved on as well. What a reader works on is older than the TTL where more is retained than that.
@@ -81,7 +85,9 @@ with expired as (
     select topic, subscription, max(expired_messages) as expired_messages from drilled
     where expired_messages > 0 group by topic, subscription)
 select t.topic, s.subscription, t.namespace, s.broker, s.backlog_entries, p.ttl_seconds, t.retention_minutes,
-    t.retention_megabytes, coalesce(expired_messages, 0) as expired_messages
+    t.retention_megabytes, coalesce(expired_messages, 0) as expired_messages,
+    u.message_rate_in is null and not coalesce(s.expired_rate > 0, false)
+        and coalesce(expired_messages, 0) < minimum_entries as unknown
 from (from subscriptions where is_reader(subscription) and consumers > 0) s
     join topics_under_policies t using (topic) join user_topics u using (topic)
     left join expired using (topic, subscription)
@@ -91,21 +97,30 @@ where t.retention_minutes <> 0 and t.retention_megabytes <> 0
     and (t.retention_minutes < 0 or t.retention_minutes * 60 > p.ttl_seconds)
     and (coalesce(expired_messages, 0) >= minimum_entries
         or (s.backlog_entries >= minimum_entries
-            and (s.expired_rate > 0 or coalesce(u.message_rate_in, 0) <= 0
+            and (s.expired_rate > 0 or u.message_rate_in is null or u.message_rate_in <= 0
                 or s.backlog_entries * greatest(coalesce(s.messages_per_entry, 1), 1) / u.message_rate_in * 100
                     >= p.ttl_seconds::hugeint * warning_age_percent_of_ttl)))
 qualify row_number() over (
-    partition by t.topic order by s.backlog_entries desc, expired_messages desc, s.subscription) = 1
+    partition by t.topic order by unknown, s.backlog_entries desc, expired_messages desc, s.subscription) = 1
 """
 
-WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
+WORST_FIRST = """
+consumers > 0 desc, coalesce(expired_rate > 0, false) desc, aging desc, backlog_entries desc, topic, subscription
+"""
 
 BEFORE = """
 select topic, subscription, raw_topics.backlog_bytes, raw_topics.message_rate_in, raw_subscriptions.message_rate_out,
-    coalesce(expired_rate, 0) as expired_rate
+    expired_rate
 from raw_subscriptions semi join slow using (topic, subscription) join raw_topics using (topic)
 """
 """The same subscriptions in an earlier snapshot."""
+
+
+class Missing(Enum):
+    """What is missing to tell whether a subscription loses anything."""
+
+    SNAPSHOT = auto()
+    RATES = auto()
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,7 @@ class UnreadLoss:
         row: A row of `SLOW`.
         expired_per_second: Entries per second that expire; 0: none.
         told_per_second: The same as brokers report it, the mean over the snapshots of the window.
-        looks: Number of these snapshots, this one included.
+        looks: Number of these snapshots, this one included; without those that do not tell it.
         grown_per_second: Entries per second by which its backlog grows; 0: no growth, or unknown.
         seconds_left: Time until the TTL begins to delete; None: never, as the backlog does not grow.
         matters: True if something is lost now or within the hours of the policy.
@@ -133,33 +148,46 @@ class UnreadLoss:
     unread_percent: float | None = None
 
     @classmethod
-    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> UnreadLoss | None:
-        """Computes the loss from earlier snapshots; None if no snapshot shows the growth of the backlog."""
+    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> UnreadLoss | Missing:
+        """Computes the loss from rates and earlier snapshots, or says which of these are missing."""
         since = before.ago(limits.window_minutes)
         of_other_minutes = before.told(row, apart_seconds=min(APART_SECONDS, 60 * limits.minimum_minutes))
         older = [each for at, each in of_other_minutes if each is not None and at >= since]
         looks = [row, *older]
-        told = sum(each["expired_rate"] for each in looks) / len(looks)
+        rates = [each["expired_rate"] for each in looks if each["expired_rate"] is not None]
+        told = sum(rates) / len(rates) if rates else 0.0
         if told > 0:
             # An expiring entry has waited for the whole TTL: in the long run, one backlog per TTL is the most that can
             # expire.
             expired = min(told, row["backlog_entries"] / row["ttl_seconds"])
-            return cls(row, expired, told, len(looks), 0.0, 0.0, matters=True)
+            return cls(row, expired, told, len(rates), 0.0, 0.0, matters=True)
+        if not row["aging"]:
+            return Missing.RATES
         latest = before.ago(limits.minimum_minutes)
         if not older or older[-1]["taken_at"] > latest:
-            return None
+            return Missing.SNAPSHOT
         growth = min(_growth(row, older[0], before), _growth(row, older[-1], before))
-        published = row["throughput_in_bytes"] or 0
-        unread = _unread(row, looks)
-        if unread * published > 2 * max(0.0, growth):
+        return cls._by_growth(row, growth, looks, limits)
+
+    @classmethod
+    def _by_growth(
+        cls, row: Row, growth: float, looks: Sequence[Row], limits: TtlBeforeReadPolicy
+    ) -> UnreadLoss | Missing:
+        """The loss where nothing is told to expire, by the bytes per second by which the backlog grows."""
+        published, unread = row["throughput_in_bytes"], _unread(row, looks)
+        if published is None:
+            return Missing.RATES
+        if unread is not None and unread * published > 2 * max(0.0, growth):
             expired = unread * published * _entries_per_byte(row)
-            return cls(row, expired, told, len(looks), 0.0, 0.0, matters=True, unread_percent=100 * unread)
+            return cls(row, expired, 0.0, len(looks), 0.0, 0.0, matters=True, unread_percent=100 * unread)
         if growth <= 0 or published <= 0:
-            return cls(row, 0.0, told, len(looks), 0.0, None, matters=False)
+            if unread is None or row["expired_rate"] is None:
+                return Missing.RATES
+            return cls(row, 0.0, 0.0, len(looks), 0.0, None, matters=False)
         # Each second, the age of the oldest entry rises by the unread share of that second.
         left = max(0.0, row["ttl_seconds"] - row["age_seconds"]) / min(1.0, growth / published)
         grown, soon = growth * _entries_per_byte(row), left <= limits.warning_hours * HOUR
-        return cls(row, 0.0, told, len(looks), grown, left, matters=soon)
+        return cls(row, 0.0, 0.0, len(looks), grown, left, matters=soon)
 
     @property
     def age_seconds(self) -> float | None:
@@ -229,7 +257,8 @@ class UnreadLoss:
                 f" deletes about {rate} entries/s unread, and {a_day} in the next 24 h."
             )
         if self.expired_per_second:
-            looks = "this snapshot" if self.looks == 1 else f"the mean of {counted(self.looks, 'snapshot')}"
+            only = "this snapshot" if self.row["expired_rate"] is not None else "an earlier snapshot"
+            looks = only if self.looks == 1 else f"the mean of {counted(self.looks, 'snapshot')}"
             if self.told_per_second > self.expired_per_second:
                 looks += f", where brokers tell {number_in_words(round(self.told_per_second, 2))} of single minutes"
             return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
@@ -240,11 +269,13 @@ class UnreadLoss:
         return f"Its backlog grows by {rate} entries/s: {begins} as many unread, and {a_day} in the next 24 h."
 
 
-def _unread(row: Row, looks: Sequence[Row]) -> float:
-    """Unread share of what is published, for an old backlog; 0: all is read, or unknown."""
+def _unread(row: Row, looks: Sequence[Row]) -> float | None:
+    """Unread share of what is published, for an old backlog; 0: all is read, or it is not old; None: unknown."""
     if row["age_seconds"] is None or row["age_seconds"] * 100 < row["ttl_seconds"] * OLD_PERCENT:
         return 0.0
     known = [each for each in looks if None not in (each["message_rate_in"], each["message_rate_out"])]
+    if not known:
+        return None
     published = float(sum(each["message_rate_in"] for each in known))
     sent = float(sum(each["message_rate_out"] for each in known))
     share = 1 - sent / published if published > 0 else 0.0
@@ -269,21 +300,25 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
     """Critical if a TTL deletes unread messages of a slow consumer now; a warning if it soon will."""
     before = EarlierRows.of(queried["before"], context, window_minutes, "topic", "subscription")
     losses = [UnreadLoss.of(row, context.limits_of(row["namespace"]), before) for row in queried["slow"].rows]
-    found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
+    told_of = [each for each in losses if isinstance(each, UnreadLoss)]
+    found = sorted((each for each in told_of if each.matters), key=lambda each: each.order)
     findings = [
         CHECK.finding(severity=each.severity, subject=each.row["topic"], evidence=each.evidence, figures=each.figures)
         for each in found
     ]
     told = {each.subject for each in findings}
-    findings += [_of_reader(row) for row in queried["readers"].rows if row["topic"] not in told]
+    readers = [row for row in queried["readers"].rows if row["topic"] not in told]
+    findings += [_of_reader(row) for row in readers if not row["unknown"]]
     if findings:
         findings.sort(key=lambda each: -each.severity.rank)
         return Judgement(findings=tuple(findings), more=queried["slow"].more + queried["readers"].more)
     too_many = f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
+    near, unrated = losses.count(Missing.SNAPSHOT), losses.count(Missing.RATES) + len(readers)
     unknown = (
-        f"{counted(losses.count(None), 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot"
-        " that shows whether the backlog grows."
+        f"{counted(near, 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot that shows"
+        " whether the backlog grows."
     )
+    no_rates = f"Of {counted(unrated, 'topic')} with a TTL, brokers do not tell what comes in, is read or expires."
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
@@ -294,7 +329,7 @@ def judge(queried: Queried, context: CheckContext[TtlBeforeReadPolicy]) -> Judge
         cannot_tell=(
             nothing_read(queried)
             or unknown_defaults(queried, "ttl_seconds")
-            or (too_many if queried["slow"].more else unknown if None in losses else None)
+            or (too_many if queried["slow"].more else unknown if near else no_rates if unrated else None)
         ),
     )
 
@@ -324,6 +359,7 @@ def _of_reader(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="ttl-before-read",
+    harm=Harm.LOSING,
     order=105,
     title="A TTL deletes what a slow subscription has not read",
     advice=(

@@ -22,6 +22,7 @@ from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, SLOW
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ def _finding(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="ack-holes",
+    harm=Harm.AT_RESTART,
     order=30,
     title="Acknowledgements are about to be lost at the next restart or move: too many ack holes",
     advice=(

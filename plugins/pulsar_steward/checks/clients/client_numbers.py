@@ -18,6 +18,7 @@ from pulsar_steward.checks.check import (
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def _consumers(row: Row) -> str:
 
 CONSUMER_FANOUT = RowCheck(
     check_id="consumer-fanout",
+    harm=Harm.AT_RESTART,
     order=50,
     title="Thousands of consumers on one partition",
     advice=(
@@ -145,6 +147,7 @@ def _producers(row: Row) -> str:
 
 PRODUCER_FANOUT = RowCheck(
     check_id="producer-fanout",
+    harm=Harm.AT_RESTART,
     order=60,
     title="Thousands of producers on one partition",
     advice=(

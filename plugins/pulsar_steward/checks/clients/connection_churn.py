@@ -15,6 +15,7 @@ from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED,
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -298,6 +299,7 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
 
 CHECK = Check(
     check_id="connection-churn",
+    harm=Harm.SLOW,
     order=70,
     title="Clients connect anew again and again",
     advice=(

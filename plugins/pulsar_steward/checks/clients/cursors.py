@@ -21,6 +21,7 @@ from pulsar_steward.model.broker_defaults import CURSOR_WRITES
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.setting import writes_in_words
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ class AckStateSeldomPolicy(Section):
 
 # Decimals make the sum independent of order; many subscriptions with less than one message per second add up.
 DELIVERED = """
-select namespace, sum(coalesce(try_cast(message_rate_out as decimal(18, 6)), 0)) as messages_per_second
-from user_subscriptions group by namespace
+select namespace, coalesce(sum(rate), 0) as messages_per_second, count_if(rate is null) as silent
+from (select namespace, try_cast(message_rate_out as decimal(18, 6)) as rate from user_subscriptions)
+group by namespace
 """
 
 # A namespace's setting goes before the brokers' default. 0 or below is no limit: each acknowledgement is written.
@@ -50,16 +52,19 @@ with own as (
     select namespace, mark_deletes_per_second as writes_per_second from persistence
     where mark_deletes_per_second is not null),
 rates as (
-    select namespace, sum(messages_per_second) as messages_per_second from delivered group by namespace),
+    select namespace, sum(messages_per_second) as messages_per_second, sum(silent)::bigint as silent
+    from delivered group by namespace),
 judged as (
-    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
+    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second,
+        coalesce(silent, 0) as silent
     from own left join rates using (namespace)
     union all
     select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
-        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace))
+        (select coalesce(sum(messages_per_second), 0) from rates anti join own using (namespace)),
+        (select coalesce(sum(silent), 0)::bigint from rates anti join own using (namespace))
     from setting('{CURSOR_WRITES}'))
 select namespace, writes_per_second, round(messages_per_second)::bigint as messages_per_second,
-    1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
+    silent, 1 / writes_per_second as seconds, messages_per_second::double / writes_per_second as messages,
     round_even(messages, 0) >= $warning_messages as warning
 from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
 """
@@ -68,16 +73,18 @@ from judged where writes_per_second > 0 and 1 / writes_per_second >= $informatio
 def _seldom(row: Row) -> str:
     own = "by the namespace's own policy"
     who = own if row["namespace"] is not None else f"where a namespace sets nothing else ({CURSOR_WRITES})"
+    silent = f", and what {counted(row['silent'], 'subscription')} get is not told" if row["silent"] else ""
     return (
         f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
-        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers"
-        f" die, up to {counted(round(row['messages']), 'message')} come again."
+        f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there{silent}: where their"
+        f" brokers die, up to {counted(round(row['messages']), 'message')} of these come again."
     )
 
 
 # A finding for each namespace with such a rate, and one for the brokers' default.
 ACK_STATE_SELDOM = RowCheck(
     check_id="ack-state-seldom",
+    harm=Harm.AT_RESTART,
     order=45,
     title="What is acknowledged is written seldom",
     advice=(
@@ -208,6 +215,7 @@ def _often(row: Row) -> str:
 
 ACK_STATE_OFTEN = RowCheck(
     check_id="ack-state-often",
+    harm=Harm.SLOW,
     order=46,
     title="What is acknowledged is written often, and bookies bear it",
     advice=(
@@ -348,6 +356,7 @@ def _large(row: Row) -> str:
 # A measured size decides; an estimate, which is a maximum, counts one severity less.
 CURSOR_NOT_PERSISTABLE = RowCheck(
     check_id="cursor-not-persistable",
+    harm=Harm.AT_RESTART,
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",
     advice=(

@@ -8,6 +8,7 @@ from pulsar_steward.checks.check import Query, RowCheck, Scope
 from pulsar_steward.checks.clients.rates import HELD, held_words, published_words, rate_words
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def _reached(row: Row) -> str:
 
 LIMIT_REACHED = RowCheck(
     check_id="limit-reached",
+    harm=Harm.SLOW,
     order=45,
     title="A limit of clients or of a rate is reached",
     advice=(

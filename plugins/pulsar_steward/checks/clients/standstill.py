@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import named_subscription, slowest_words
 from pulsar_steward.checks.clients.rates import held_words
-from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since
+from pulsar_steward.checks.earlier import APART_SECONDS, apart, each_since, may_expire, rests
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import counted, seconds_in_words
@@ -221,7 +221,7 @@ class Standstill:
         newer = later = self.row
         later_at = self.before.taken_at
         for at, older in self.before.told(self.row):
-            if older is None or not _rests(older, "ack_rate") or _fell(newer, older):
+            if older is None or not rests(older, "ack_rate") or _fell(newer, older):
                 break
             if older["consumers"] > 0 and _came_anew(later, older):
                 found.append(older)
@@ -240,7 +240,7 @@ class Standstill:
         """
         at, older = next(self.before.told(self.row, apart_seconds=APART_SECONDS), (None, None))
         rate, size = self.row["message_rate_in"] or 0, self.row["messages_per_entry"]
-        if at is None or older is None or size is None or _may_expire(self.row):
+        if at is None or older is None or size is None or may_expire(self.row):
             return False
         published = rate * self.before.seconds_since(at) / size
         return bool(2 * (self.row["backlog_entries"] - (older["backlog_entries"] or 0)) < published)
@@ -428,21 +428,12 @@ class Standstill:
 
 def _fell(newer: Row, older: Row) -> bool:
     """True if something was consumed between two snapshots: the backlog shrank, and nothing expired."""
-    expired = _may_expire(newer) or _may_expire(older)
+    expired = may_expire(newer) or may_expire(older)
     return not expired and (newer["backlog_entries"] or 0) < (older["backlog_entries"] or 0)
 
 
-def _may_expire(row: Row) -> bool:
-    """True if messages expire, or their rate is no number: then a smaller backlog is no sign of consumption."""
-    return row["expired_rate"] is None or row["expired_rate"] > 0
-
-
-def _rests(row: Row, rate: str) -> bool:
-    return row[rate] is not None and row[rate] <= 0
-
-
 def _unacknowledged(newer: Row, older: Row) -> bool:
-    return older["consumers"] > 0 and _rests(older, "ack_rate") and not _fell(newer, older)
+    return older["consumers"] > 0 and rests(older, "ack_rate") and not _fell(newer, older)
 
 
 def _came_anew(newer: Row, older: Row) -> bool:
@@ -453,8 +444,8 @@ def _came_anew(newer: Row, older: Row) -> bool:
 
 
 _SAME: dict[str, Callable[[Row, Row], bool]] = {
-    STILL: lambda newer, older: _unacknowledged(newer, older) and _rests(older, "message_rate_out"),
-    FULL: lambda newer, older: older["consumers"] > 0 and _rests(older, "message_rate_out") and not _fell(newer, older),
+    STILL: lambda newer, older: _unacknowledged(newer, older) and rests(older, "message_rate_out"),
+    FULL: lambda newer, older: older["consumers"] > 0 and rests(older, "message_rate_out") and not _fell(newer, older),
     UNACKED: _unacknowledged,
     ROUND: lambda _newer, older: (
         older["consumers"] > 0

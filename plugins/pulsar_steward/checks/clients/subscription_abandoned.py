@@ -16,6 +16,7 @@ from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minu
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import (
     HOUR,
     bytes_in_words,
@@ -255,6 +256,7 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
 
 CHECK = Check(
     check_id="subscription-abandoned",
+    harm=Harm.SOON,
     order=25,
     title="Nobody consumes a subscription any more, and its backlog grows",
     advice=(

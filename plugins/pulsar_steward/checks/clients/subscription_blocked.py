@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, nothing_read, ranked
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, seconds_in_words
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def _evidence(row: Row) -> str:
 # Critical if blocked as a whole without acknowledgements; information for a few blocked consumers.
 CHECK = RowCheck(
     check_id="subscription-blocked",
+    harm=Harm.SLOW,
     order=10,
     title="Consumers get nothing more until they acknowledge what they have",
     advice=(

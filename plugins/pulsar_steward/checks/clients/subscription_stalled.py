@@ -32,6 +32,7 @@ from pulsar_steward.checks.clients.unserved import (
 )
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int
 
 CHECK = Check(
     check_id="subscription-stalled",
+    harm=Harm.SLOW,
+    explained_by=("subscription-blocked", "limit-reached"),
     order=20,
     title="A subscription with a backlog and consumers stands still",
     advice=(

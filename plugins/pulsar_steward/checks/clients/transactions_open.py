@@ -10,6 +10,7 @@ from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
 
 CHECK = Check(
     check_id="transactions-open",
+    harm=Harm.SLOW,
     order=17,
     title="Transactions stay open, time out, or wait for a coordinator",
     advice=(

@@ -39,7 +39,7 @@ with still as (
     select s.topic, s.namespace, s.broker, s.subscription, s.backlog_entries
     from (from subscriptions where is_reader(subscription) and consumers > 0 and message_rate_out <= 0) s
         join user_topics t using (topic) join limits l on l.namespace = s.namespace
-    where s.backlog_entries >= minimum_due_messages and coalesce(t.message_rate_in, 0) <= 0),
+    where s.backlog_entries >= minimum_due_messages and t.message_rate_in <= 0),
 hosts as (
     select topic, list(distinct address order by address)[:{MAX_NAMED}] as addresses
     from clients semi join still using (topic, subscription) where address <> '' group by topic)

@@ -10,6 +10,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ def _cramped(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="cluster-placement",
+    harm=Harm.AT_RESTART,
     order=80,
     title="The cluster, or a group of its brokers, could not carry the loss of one, or holds what it should not",
     advice=(

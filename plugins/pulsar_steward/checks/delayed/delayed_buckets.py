@@ -15,6 +15,7 @@ from pulsar_steward.checks.delayed.waiting import (
 )
 from pulsar_steward.model.measures import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _crowded(row: Row) -> str:
 # A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts.
 DELAYED_BUCKET_COUNT = RowCheck(
     check_id="delayed-bucket-count",
+    harm=Harm.SOON,
     order=50,
     title="A subscription has nearly as many buckets of delayed messages as it may, or far too many",
     advice=(
@@ -258,6 +260,7 @@ def _failing(row: Row) -> str:
 # A finding for each namespace; critical if hardly any bucket is sealed.
 DELAYED_BUCKET_FAILING = RowCheck(
     check_id="delayed-bucket-failing",
+    harm=Harm.SOON,
     order=55,
     title="Buckets of delayed messages cannot be sealed, loaded, merged or deleted",
     advice=(

@@ -19,6 +19,7 @@ from pulsar_steward.checks.delayed.waiting import (
 )
 from pulsar_steward.model.measures import DELAYED_INDEX
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import bytes_in_words, counted, named
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _memory_quiet(queried: Queried, _context: CheckContext[DelayedIndexMemoryPol
 
 DELAYED_INDEX_MEMORY = RowCheck(
     check_id="delayed-index-memory",
+    harm=Harm.SOON,
     order=30,
     title="The index of delayed messages takes much of a broker's memory",
     advice=(
@@ -232,6 +234,8 @@ def _multiplied_words(row: Row) -> str:
 # Each topic is judged by its indexed entries beyond those of the fullest subscription.
 DELAYED_INDEX_MULTIPLIED = RowCheck(
     check_id="delayed-index-multiplied",
+    harm=Harm.SOON,
+    explained_by=("delayed-index-memory",),
     order=40,
     title="Several subscriptions of a topic index the same delayed messages",
     advice=(

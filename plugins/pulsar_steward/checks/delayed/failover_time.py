@@ -20,6 +20,7 @@ from pulsar_steward.checks.delayed.waiting import (
 )
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -316,6 +317,7 @@ def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None
 
 CHECK = Check(
     check_id="failover-time",
+    harm=Harm.AT_RESTART,
     order=70,
     title="Losing a broker would stop its topics for long",
     advice=(

@@ -9,6 +9,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.delayed.waiting import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -
 
 CHECK = Check(
     check_id="partition-ceiling",
+    harm=Harm.SOON,
     order=60,
     title="More partitions than a broker, the cluster or its metadata store should carry",
     advice=(

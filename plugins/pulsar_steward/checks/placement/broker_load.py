@@ -10,6 +10,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MEGABYTE, counted, named
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
 
 BROKER_LOAD_SKEW = Check(
     check_id="broker-load-skew",
+    harm=Harm.SLOW,
     order=30,
     title="A broker carries far more than the others, or next to nothing",
     advice=(

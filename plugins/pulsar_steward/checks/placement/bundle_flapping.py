@@ -15,6 +15,7 @@ from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ def _shedding_words(settings: QueryRows) -> str:
 
 CHECK = Check(
     check_id="bundle-flapping",
+    harm=Harm.SLOW,
     order=50,
     title="A bundle changes its owner again and again, or a broker restarts again and again",
     advice=(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import MAX_FINDINGS, Query, RowCheck, Scope, ranked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def _split_words(row: Row) -> str:
 
 HOT_BUNDLE = RowCheck(
     check_id="hot-bundle",
+    harm=Harm.SLOW,
     order=40,
     title="One bundle is far hotter than the others, or over what its broker would split",
     advice=(
@@ -224,6 +226,7 @@ def _mean_words(row: Row) -> str:
 # The namespaces with the fullest bundles are listed, in order of their names.
 BUNDLE_TOPIC_SKEW = RowCheck(
     check_id="bundle-topic-skew",
+    harm=Harm.SLOW,
     order=20,
     title="The topics of a namespace crowd in few of its bundles",
     advice=(

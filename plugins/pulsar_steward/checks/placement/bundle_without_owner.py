@@ -21,6 +21,7 @@ from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minu
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
 
 CHECK = Check(
     check_id="bundle-without-owner",
+    harm=Harm.CUT_OFF,
     order=55,
     title="Bundles that clients used have no owner: they do not load",
     advice=(

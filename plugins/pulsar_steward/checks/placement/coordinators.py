@@ -9,6 +9,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ def _sentence(spread: _Spread) -> str:
 
 TC_SKEW = Check(
     check_id="tc-skew",
+    harm=Harm.SLOW,
     order=10,
     title="Transaction coordinators are unevenly spread over the brokers",
     advice=(
@@ -254,6 +256,7 @@ def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Se
 
 TC_COUNT = Check(
     check_id="tc-count",
+    harm=Harm.SLOW,
     order=15,
     title="There are too few or too many transaction coordinators for the brokers",
     advice=(

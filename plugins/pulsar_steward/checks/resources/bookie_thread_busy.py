@@ -24,6 +24,7 @@ from pulsar_steward.checks.earlier import (
 from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -109,14 +110,19 @@ They are `DbLedgerStorageStats` of BookKeeper.
 """
 
 
+CACHE_SIZE = "dbStorage_writeCacheMaxSizeMb"
+"""Setting of bookies, for all their directories, each of which flushes one half while it fills the other."""
+
+
 def _caches_in(samples: str) -> str:
     """SQL for the writes that found the write cache of a bookie full, since its start."""
     return f"""
     select source, max(value) filter (series = '{STARTED}') as started,
         sum(value) filter (series = '{THROTTLED}')::bigint as throttled,
-        sum(value) filter (series = '{REJECTED}')::bigint as rejected
+        sum(value) filter (series = '{REJECTED}')::bigint as rejected,
+        max(value) filter (series = '{CACHE_SIZE}')::bigint as cache_mb
     from {samples} where source_kind = 'bookie' and isfinite(value)
-        and series in ('{STARTED}', '{THROTTLED}', '{REJECTED}')
+        and series in ('{STARTED}', '{THROTTLED}', '{REJECTED}', '{CACHE_SIZE}')
     group by source having throttled is not null or rejected is not null
     """
 
@@ -125,7 +131,7 @@ CACHES = f"""
 with moments as ({in_time("caches_now", "caches_before")}),
 grown as ({growth("moments", ("source",), ("throttled", "rejected"))})
 select source, since, seconds, coalesce(grown_throttled, 0) as throttled, coalesce(grown_rejected, 0) as rejected,
-    if(grown_rejected > 0, 1, 0) as rank
+    cache_mb, if(grown_rejected > 0, 1, 0) as rank
 from grown where moment = $now and since is not null and (grown_throttled > 0 or grown_rejected > 0)
 """
 """Bookies whose write cache was full since an earlier snapshot. `rank`: 1 if writes were refused, else 0."""
@@ -214,9 +220,10 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
         )
     elif row["kind"] == "cache":
         figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
+        size = f" ({row['cache_mb']:,} MiB, {CACHE_SIZE})" if row["cache_mb"] else ""
         words = (
-            f"The write cache of bookie {source} was full for {counted(figures['writes_throttled'], 'write')} since"
-            f" {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"
+            f"The write cache of bookie {source}{size} was full for {counted(figures['writes_throttled'], 'write')}"
+            f" since {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"
         )
     else:
         figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
@@ -238,6 +245,7 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
 # Judges by the queues of threads if exported, by the latency of writes, and by writes that do not end.
 CHECK = RowCheck(
     check_id="bookie-thread-busy",
+    harm=Harm.SLOW,
     order=50,
     title="A thread of BookKeeper, or a bookie as a whole, cannot keep up",
     advice=(

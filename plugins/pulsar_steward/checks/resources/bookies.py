@@ -12,6 +12,7 @@ from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ def _sentences(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Ite
 
 BOOKIE_DISK = Check(
     check_id="bookie-disk",
+    harm=Harm.SOON,
     order=47,
     title="A bookie's disk fills up, or a bookie is read-only",
     advice=(

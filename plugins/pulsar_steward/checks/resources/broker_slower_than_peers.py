@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, WRITES
+from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, SLOWS_A_PROCESS, WRITES
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def _finding(
 
 CHECK = Check(
     check_id="broker-slower-than-peers",
+    harm=Harm.SLOW,
+    explained_by=SLOWS_A_PROCESS,
     order=7,
     title="A broker publishes much more slowly than its peers",
     advice=(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning, if_any, if_none
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _quiet(queried: Queried, _context: CheckContext[DirectMemoryPressurePolicy])
 # Judges only the usage near the limit: the pool keeps all that it ever allocated.
 DIRECT_MEMORY_PRESSURE = RowCheck(
     check_id="direct-memory-pressure",
+    harm=Harm.SLOW,
     order=20,
     title="Direct memory is nearly used up",
     advice=(

@@ -8,6 +8,7 @@ from pulsar_steward.checks.check import Query, RowCheck, critical_or_warning, if
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MIB, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def _heap_evidence(row: Row) -> str:
 # Judges the use of each heap after collections; low use now clears a process, high use alone proves nothing.
 HEAP_PRESSURE = RowCheck(
     check_id="heap-pressure",
+    harm=Harm.SLOW,
     order=12,
     title="A heap stays full",
     advice=(
@@ -297,6 +299,8 @@ def _collected_evidence(row: Row) -> str:
 # Judges by the share of time, and by the frequency and duration of full collections.
 GC_PRESSURE = RowCheck(
     check_id="gc-pressure",
+    harm=Harm.SLOW,
+    explained_by=("heap-pressure",),
     order=10,
     title="Garbage collection takes too much of a process's time",
     advice=(

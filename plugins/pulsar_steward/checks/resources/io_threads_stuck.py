@@ -12,6 +12,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, if_any, n
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def _sentence(row: Row) -> str:
 # A deadlock is critical; several signs at one broker are a warning, a single sign is information.
 CHECK = RowCheck(
     check_id="io-threads-stuck",
+    harm=Harm.SLOW,
     order=60,
     title="A broker's threads may be stuck (indirect signs, except deadlocks)",
     advice=(

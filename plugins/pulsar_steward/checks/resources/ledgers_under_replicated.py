@@ -17,6 +17,7 @@ from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
@@ -263,6 +264,7 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
 
 CHECK = Check(
     check_id="ledgers-under-replicated",
+    harm=Harm.AT_RESTART,
     order=48,
     title="Ledgers have fewer copies than they should",
     advice=(

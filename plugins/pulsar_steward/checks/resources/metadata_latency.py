@@ -11,6 +11,7 @@ from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked
 from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ def _sentence(row: Row) -> str:
 # Judges by the mean of each kind of operation, the time lost in operations over a second, and failed reads.
 CHECK = RowCheck(
     check_id="metadata-latency",
+    harm=Harm.SLOW,
     order=30,
     title="The metadata store answers slowly, stalls, or fails",
     advice=(

@@ -18,6 +18,7 @@ from pulsar_steward.checks.earlier import (
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, number_in_words
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def _busy_evidence(row: Row) -> str:
 
 CPU_BUSY = RowCheck(
     check_id="cpu-busy",
+    harm=Harm.SLOW,
     order=15,
     title="A process has no processor time left",
     advice=(

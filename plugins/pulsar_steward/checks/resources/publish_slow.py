@@ -17,6 +17,7 @@ from pulsar_steward.checks.resources.slowness import (
     PROCESSES,
     PUBLISHES,
     READ_ONLY,
+    SLOWS_A_PROCESS,
     of_event,
     slow_before,
     slow_figures,
@@ -26,6 +27,7 @@ from pulsar_steward.checks.resources.slowness import (
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
@@ -99,19 +101,20 @@ def _slow_entries(samples: str) -> str:
 
 
 SLOW_TOPICS = f"""
-select told.*, namespace, bundle, coalesce(message_rate_in, 0) as rate
+select told.*, namespace, bundle, message_rate_in as rate
 from ({_slow_entries("metrics")}) told join user_topics using (topic) where broker = source
 """
 
 SLOW_TOPICS_BEFORE = f"""
 with told as (select * from metrics semi join (select topic from slow_topics where stalled > 0) using (topic))
-select topic, stalled, coalesce(message_rate_in, 0) as rate
+select topic, stalled, message_rate_in as rate
 from ({_slow_entries("told")}) join raw_topics using (topic) where broker = source
 """
 
 _PERIOD = f"coalesce((select max(try_cast(trim(value) as double)) from setting('{PERIOD}')), 60)"
 
-# A share of messages. An entry has one or more messages, so the share of entries is at least as high.
+# A share of messages. An entry has one or more messages, so the share of entries is at least as high. Where the rate is
+# unknown, so is the share.
 _MANY = f"""
 stalled * 60 >= $minimum_stalled_writes_per_minute * {_PERIOD}
     and stalled * 100 >= $warning_topic_stalled_percent * rate * {_PERIOD}
@@ -251,6 +254,8 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
 
 CHECK = Check(
     check_id="publish-slow",
+    harm=Harm.SLOW,
+    explained_by=(*SLOWS_A_PROCESS, "bookie-disk", "bookie-thread-busy", "metadata-latency", "limit-reached"),
     order=5,
     title="Publishing is slow: producers see latency and time-outs",
     advice=(

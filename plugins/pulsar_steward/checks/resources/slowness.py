@@ -13,6 +13,7 @@ from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -119,6 +120,9 @@ def slow_of(now: str, before: str) -> str:
     from judged where many or stalled
     """
 
+
+SLOWS_A_PROCESS = ("io-threads-stuck", "heap-pressure", "gc-pressure", "cpu-busy", "direct-memory-pressure")
+"""Checks that find why a process is slow, the likeliest cause first."""
 
 STALLED = "over_second_per_minute"
 """Figure of slow events: those over a second, per minute."""
@@ -237,6 +241,7 @@ def _evidence(row: Row) -> str:
 # Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest.
 CHECK = RowCheck(
     check_id="ledger-switch-slow",
+    harm=Harm.SLOW,
     order=40,
     title="Switching to a new ledger is slow: producers wait meanwhile",
     advice=(

@@ -21,6 +21,7 @@ from pulsar_steward.checks.earlier import (
 )
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _sentence(row: Row) -> str:
 # Judges each server by its means of reads, writes and forced writes, and by repeatedly waiting requests.
 CHECK = RowCheck(
     check_id="zookeeper-slow",
+    harm=Harm.SLOW,
     order=32,
     title="A ZooKeeper server answers slowly, by its own metrics",
     advice=(

@@ -34,16 +34,24 @@ _MODULE = "pulsar_steward.orchestration.dag_states"
 
 
 def asking_lines(ledger: str | None, lookup: Callable[[], States | None] | None = None) -> Iterator[Line]:
-    """Checks that the DAGs which people depend on run, and that somebody was asked about each question.
-
-    Args:
-        ledger: The ledger's URL, None: the one in ``STEWARD_HOME``; one that cannot be read has a line already.
-        lookup: Whether each known DAG is paused; it gives None where Airflow cannot be asked.
-    """
+    """Checks that the DAGs which people depend on run, and that somebody was asked about each question."""
     states = (lookup or by_airflow)()
     if states is not None:
         yield _dags(states)
-    yield from _unasked(ledger, None if states is None else states.get(ASKING_DAG))
+    now, paused = datetime.now(UTC), None if states is None else states.get(ASKING_DAG)
+    try:
+        with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
+            found = unasked_questions(open_batches(connection, now), now)
+    except (LedgerError, ConfigurationError, OSError):
+        return
+    old = [each for each in found if paused or now >= each.since + UNASKED_AFTER]
+    for cluster, number in sorted(Counter(each.cluster for each in old).items()):
+        first = next(each for each in old if each.cluster == cluster)
+        words = (
+            f"nobody was asked about {counted(number, 'batch', 'batches')}, the first of them"
+            f" published at {time_in_words(first.since)} ({first.title})"
+        )
+        yield problem(f"questions of {cluster}", words, why_unasked(paused))
 
 
 def by_airflow() -> States | None:
@@ -61,20 +69,3 @@ def _dags(states: States) -> Line:
         words = "; ".join(f"{dag} is paused: {MISSED[dag]}" for dag in paused)
         return problem("DAGs", words, "; ".join(f"`airflow dags unpause {dag}`" for dag in paused))
     return fine("DAGs", f"{', '.join(MISSED)}: none of them is paused")
-
-
-def _unasked(ledger: str | None, paused: bool | None) -> Iterator[Line]:
-    now = datetime.now(UTC)
-    try:
-        with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
-            found = unasked_questions(open_batches(connection, now), now)
-    except (LedgerError, ConfigurationError, OSError):
-        return
-    old = [each for each in found if paused or now >= each.since + UNASKED_AFTER]
-    for cluster, number in sorted(Counter(each.cluster for each in old).items()):
-        first = next(each for each in old if each.cluster == cluster)
-        words = (
-            f"nobody was asked about {counted(number, 'batch', 'batches')}, the first of them"
-            f" published at {time_in_words(first.since)} ({first.title})"
-        )
-        yield problem(f"questions of {cluster}", words, why_unasked(paused))

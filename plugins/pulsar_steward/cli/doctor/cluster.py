@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem, unknown
-from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights
+from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, tried_once
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError
 from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.unknown import Unknown
@@ -17,7 +17,7 @@ from pulsar_steward.model.broker_defaults import EXTENSIBLE
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.cluster import NamedCluster, identity_of
 from pulsar_steward.model.pulsar_versions import Operation, objection_to
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.faults import role_of
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
@@ -37,7 +37,6 @@ APART_MILLISECONDS = 5_000
 """Difference between a broker's clock and this machine's that is a problem; reading alone may add one second."""
 
 MAX_CONCURRENT_BROKERS = 16
-NAMED_AT_MOST = 5
 
 EACH_BROKER = (
     "each broker is asked by the address that the cluster lists: check that name, and the firewalls on the way there,"
@@ -68,15 +67,9 @@ class BrokerSeen(NamedTuple):
 def cluster_lines(
     settings: AdminSettings, change: AdminSettings | None = None, *, tried_here: Collection[str] = ()
 ) -> Iterator[Line]:
-    """Checks the cluster, with calls that change nothing; each is tried once.
-
-    Args:
-        settings: How it is looked at.
-        change: How it is changed, where that is by other credentials.
-        tried_here: Versions of Pulsar that the operator vouches for (`guards.versions_tried_here`).
-    """
+    """Checks the cluster, with calls that change nothing; each is tried once. The operator vouches for `tried_here`."""
     yield from expiry_lines(settings, "--token-file")
-    once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
+    once = tried_once(settings)
     asked = {url: _tried(partial(_version_at, replace(once, urls=(url,)))) for url in once.urls}
     answering = tuple(url for url, told in asked.items() if isinstance(told, str))
     for url, told in asked.items():
@@ -93,9 +86,8 @@ def cluster_lines(
 
 def seen_cluster(settings: AdminSettings, name: str) -> NamedCluster | None:
     """The cluster that answers, under a name; None: it cannot be read, which other lines say."""
-    once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
     try:
-        with Reader(once) as reader:
+        with Reader(tried_once(settings)) as reader:
             return NamedCluster(name, identity_of(reader.runtime_configuration()), frozenset(reader.brokers()))
     except (AdminError, ConfigurationError):
         return None
@@ -130,7 +122,15 @@ def _of_cluster(
             "brokers", f"{words}. There is no check-up of the brokers, and nothing is changed", FRONT_DOOR_REMEDY
         )
         return
-    seen = OnThreads(MAX_CONCURRENT_BROKERS)(lambda broker: _asked(reader, broker), listed)
+
+    def asked(broker: str) -> BrokerSeen:
+        try:
+            with reader.at(broker) as one:
+                return BrokerSeen(broker, *one.version_and_clock())
+        except AdminError as error:
+            return BrokerSeen(broker, error=error)
+
+    seen = OnThreads(MAX_CONCURRENT_BROKERS)(asked, listed)
     yield _brokers(seen)
     yield from _versions(seen, tried_here)
     yield from _clocks(seen)
@@ -160,23 +160,14 @@ def _load_manager(configuration: dict[str, str]) -> Line:
     )
 
 
-def _asked(reader: Reader, broker: str) -> BrokerSeen:
-    try:
-        with reader.at(broker) as one:
-            return BrokerSeen(broker, *one.version_and_clock())
-    except AdminError as error:
-        return BrokerSeen(broker, error=error)
-
-
 def _brokers(seen: Sequence[BrokerSeen]) -> Line:
     silent = [each for each in seen if each.error is not None]
     if not silent:
         answer = "answers" if len(seen) == 1 else "answer"
         return fine("brokers", f"{len(seen)} of {counted(len(seen), 'listed broker')} {answer}")
-    named = [f"{each.broker} ({each.error.reason if each.error else ''})" for each in silent[:NAMED_AT_MOST]]
-    more = f" and {len(silent) - len(named)} more" if len(silent) > len(named) else ""
+    told = named([f"{each.broker} ({each.error.reason if each.error else ''})" for each in silent])
     do = "does" if len(silent) == 1 else "do"
-    words = f"{len(silent)} of {counted(len(seen), 'listed broker')} {do} not answer: {', '.join(named)}{more}"
+    words = f"{len(silent)} of {counted(len(seen), 'listed broker')} {do} not answer: {told}"
     if len(silent) == len(seen):
         return unknown("brokers", words, EACH_BROKER)
     return problem("brokers", words, f"{EACH_BROKER}; without them a snapshot is partial, and nothing is changed")
@@ -192,16 +183,16 @@ def _versions(seen: Sequence[BrokerSeen], tried_here: Collection[str]) -> Iterat
                 refused.setdefault(reason, []).append(operation)
     upgrading = ["finish the upgrade before anything is approved"] if len(versions) > 1 else []
     if refused:
-        told = "; ".join(f"{_enumerated(operations)}: {reason}" for reason, operations in refused.items())
+        every = len(Operation)
+        told = "; ".join(
+            f"{'every change' if len(operations) == every else ', '.join(operations)}: {reason}"
+            for reason, operations in refused.items()
+        )
         yield problem("version", f"{words}. Refused there: {told}", "; ".join([*upgrading, VERSION_REMEDY]))
     elif upgrading:
         yield problem("version", words, *upgrading)
     elif versions:
         yield fine("version", words)
-
-
-def _enumerated(operations: Sequence[Operation]) -> str:
-    return "every change" if len(operations) == len(Operation) else ", ".join(operations)
 
 
 def _clocks(seen: Sequence[BrokerSeen]) -> Iterator[Line]:

@@ -1,7 +1,7 @@
 """``steward doctor``: checks everything that Steward needs, and prints a remedy for each problem."""
 
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -11,28 +11,24 @@ from rich.text import Text
 from pulsar_steward.cli.access import ChangeOptions, ClusterAccess, options_given
 from pulsar_steward.cli.doctor.asking import asking_lines
 from pulsar_steward.cli.doctor.cluster import cluster_lines, seen_cluster
-from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
 from pulsar_steward.cli.doctor.line import Line, LineState, exit_code, of_error
 from pulsar_steward.cli.doctor.names import halt_lines, name_lines
-from pulsar_steward.cli.doctor.recipients import recipient_lines
+from pulsar_steward.cli.doctor.recipients import events_lines, recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl
-from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.cli.snapshot import Target, settings_of
 from pulsar_steward.errors import ConfigurationError, PolicyError
-from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import steward_version
 from pulsar_steward.report.checkup.text import STYLES, fitting, wrapped
 
-EventsUrl = Annotated[
-    str | None, typer.Option("--events-url", metavar="URL", help="Where events go, such as pulsar+ssl://broker:6651.")
-]
+EventsUrl = Annotated[str | None, option("URL", "Where events go, such as pulsar+ssl://broker:6651.", "--events-url")]
 WithSpark = Annotated[
     bool, typer.Option("--spark", help="Java and Spark are wanted here, as where Airflow's tasks run.")
 ]
@@ -77,15 +73,21 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
 ) -> None:
     """Says what is missing before Steward can look or act. Exit code: 0 nothing, 1 something, 2 could not look."""
     target, seen = None, None
-    if not admin_url:
-        _require_no_cluster(options_given(access) - ({"--ca-file"} if events_url else set()), change, cluster)
     if admin_url:
-        target = Target(urls=tuple(admin_url), access=access, cluster=cluster, policy=_policy(policy))
-        seen = _seen(target)
+        limits = Policy()  # of an invalid policy, which a line of its own reports
+        with suppress(PolicyError):
+            limits = load_policy(policy)
+        target = Target(urls=tuple(admin_url), access=access, cluster=cluster, policy=limits)
+        with suppress(ConfigurationError):  # a line about the cluster says so
+            seen = seen_cluster(settings_of(target), cluster) if cluster else None
+    else:  # whoever gives options about a cluster takes them for checked
+        given = {*options_given(access), *options_given(change), *(["--cluster"] if cluster else [])}
+        if strange := sorted(given - ({"--ca-file"} if events_url else set())):
+            raise ConfigurationError(f"{strange[0]} is about a cluster, and none is asked: name it by --admin-url")
     lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger, seen)]
     lines += [*asking_lines(ledger), *name_lines(policy, ledger), *halt_lines(ledger), *recipient_lines(policy, ledger)]
     if target:
-        lines = [*_cluster(target, _changed(target, change)), *lines]
+        lines = [*_cluster(target, change), *lines]
     if events_url:
         lines += events_lines(events_url, access.ca_file)
     lines += package_lines()
@@ -99,44 +101,16 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     raise typer.Exit(report.exit_code)
 
 
-def _require_no_cluster(looking: Collection[str], change: ChangeOptions, cluster: str | None) -> None:
-    """Refuses options about a cluster that is not asked: whoever gives them takes them for checked."""
-    given = sorted({*looking, *options_given(change), *(["--cluster"] if cluster else [])})
-    if given:
-        raise ConfigurationError(f"{given[0]} is about a cluster, and none is asked: name it by --admin-url")
-
-
-def _changed(target: Target, change: ChangeOptions) -> Target | None:
-    """The cluster as it is changed; None: as it is looked at."""
-    if not change.is_given():
-        return None
-    urls = tuple(change.change_admin_url or target.urls)
-    return msgspec.structs.replace(target, urls=urls, access=change.after(target.access))
-
-
-def _seen(target: Target) -> NamedCluster | None:
-    """The cluster under the name that was given for it; None: none was given, or it cannot be read."""
+def _cluster(target: Target, change: ChangeOptions) -> Iterator[Line]:
+    """Lines about a cluster, as it is looked at and as it is changed; invalid settings are a line too."""
     try:
-        return seen_cluster(settings_of(target), target.cluster) if target.cluster else None
-    except ConfigurationError:
-        return None  # a line about the cluster says so
-
-
-def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:
-    """Lines about a cluster; invalid settings are a line too."""
-    try:
-        change = settings_of(changed) if changed else None
-        yield from cluster_lines(settings_of(target), change, tried_here=target.policy.guards.versions_tried_here)
+        changed = None
+        if change.is_given():
+            urls = tuple(change.change_admin_url or target.urls)
+            changed = settings_of(msgspec.structs.replace(target, urls=urls, access=change.after(target.access)))
+        yield from cluster_lines(settings_of(target), changed, tried_here=target.policy.guards.versions_tried_here)
     except ConfigurationError as error:
         yield of_error("how to reach it", error)
-
-
-def _policy(file: Path | None) -> Policy:
-    """Policy for time limits only; an invalid one is reported in a line of its own, so defaults serve here."""
-    try:
-        return load_policy(file)
-    except PolicyError:
-        return Policy()
 
 
 def _text(report: Report, columns: int, *, asked: bool) -> Iterator[Text]:
@@ -149,12 +123,7 @@ def _text(report: Report, columns: int, *, asked: bool) -> Iterator[Text]:
     if not asked:
         yield from wrapped("No cluster was asked: name one by --admin-url, such as http://broker:8080.", columns)
     yield Text()
-    yield Text(_result(report.lines))
-
-
-def _result(lines: Sequence[Line]) -> str:
-    states = [line.state for line in lines]
+    states = [line.state for line in report.lines]
     problems, unknown = states.count(LineState.PROBLEM), states.count(LineState.UNKNOWN)
-    if not problems + unknown:
-        return f"RESULT: all {counted(len(lines), 'line')} are fine"
-    return f"RESULT: {counted(problems, 'problem')}, {unknown} could not be looked at"
+    well, troubles = f"all {counted(len(states), 'line')} are fine", counted(problems, "problem")
+    yield Text(f"RESULT: {f'{troubles}, {unknown} could not be looked at' if problems + unknown else well}")

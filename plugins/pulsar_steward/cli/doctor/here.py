@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pulsar_steward.cli.doctor.line import LineState, fine, of_error, problem
-from pulsar_steward.cli.ledgers import found_ledger, home_ledger, is_ledger_known, opened_ledger, sqlite_file
+from pulsar_steward.cli.ledgers import found_ledger, home_ledger, is_ledger_known, opened_ledger, sqlite_file, verified
 from pulsar_steward.errors import ConfigurationError, LedgerError, LedgerTampered, PolicyError
 from pulsar_steward.ledger.cluster_names import known_cluster, shared_names
 from pulsar_steward.ledger.noted_heads import ledger_names, noted_in_file
 from pulsar_steward.ledger.standing import row_ahead
 from pulsar_steward.ledger.store import read_url, transaction
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.model.units import counted
 from pulsar_steward.policy.files import policy_files, unused_files
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import SECRETS_FOLDERS, secrets_folders, steward_home
@@ -40,21 +39,15 @@ def home_lines() -> Iterator[Line]:
         if home.exists() and not home.is_dir():
             yield problem("STEWARD_HOME", f"{home} is no folder", "name another one")
             return
-        if (above := _not_to_be_made_in(home)) is not None:
-            words = f"{home} is not there, and cannot be made in {above}"
-            yield problem("STEWARD_HOME", words, "name another one, or make it")
-            return
+        if not home.exists():
+            above = next(each for each in home.absolute().parents if each.exists())
+            if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+                words = f"{home} is not there, and cannot be made in {above}"
+                yield problem("STEWARD_HOME", words, "name another one, or make it")
+                return
         yield _private("STEWARD_HOME", home, "700", "the first run makes it, for its user alone")
     except OSError as error:
         yield problem("STEWARD_HOME", f"{home} may not be looked at: {error.strerror}", _AS_THAT_USER)
-
-
-def _not_to_be_made_in(home: Path) -> Path | None:
-    """Path above a missing folder in which this user cannot make it; None: it is there, or can be made."""
-    if home.exists():
-        return None
-    above = next(each for each in home.absolute().parents if each.exists())
-    return None if above.is_dir() and os.access(above, os.W_OK | os.X_OK) else above
 
 
 def _private(subject: str, path: Path, mode: str, missing: str) -> Line:
@@ -120,12 +113,7 @@ def _policy(file: Path) -> Line:
 
 
 def ledger_lines(named: str | None, seen: NamedCluster | None = None) -> Iterator[Line]:
-    """Checks that the ledger can be read, has this version's tables, was not tampered with, and the names in it.
-
-    Args:
-        named: The ledger's URL; None: that of ``STEWARD_HOME``.
-        seen: The cluster that answers, by the name that it was given; None: none was asked.
-    """
+    """Checks that the ledger can be read, has this version's tables, was not tampered with, and the names in it."""
     file = sqlite_file(named) if named else home_ledger()
     try:
         url = found_ledger(named)
@@ -135,8 +123,7 @@ def ledger_lines(named: str | None, seen: NamedCluster | None = None) -> Iterato
         if file is not None and file.is_file():
             yield _private("ledger's file", file, "600", "")
         yield _verified(url)
-        yield from _dated_ahead(url)
-        yield from _names(url, seen)
+        yield from _rows(url, seen)
     except LedgerTampered as error:
         yield of_error("ledger", error, LineState.PROBLEM)
     except (LedgerError, ConfigurationError) as error:
@@ -145,20 +132,17 @@ def ledger_lines(named: str | None, seen: NamedCluster | None = None) -> Iterato
         yield problem("ledger", f"{file} may not be looked at: {error.strerror}", _AS_THAT_USER)
 
 
-def _dated_ahead(url: str) -> Iterator[Line]:
-    """Says that the ledger's newest row is later than this machine's clock shows, so that no approval counts."""
-    with opened_ledger(url, only_read=True) as engine, transaction(engine) as connection:
-        ahead = row_ahead(connection, datetime.now(UTC))
-    if ahead is not None:
-        yield problem("clocks", *ahead)
+def _rows(url: str, seen: NamedCluster | None) -> Iterator[Line]:
+    """Says that the newest row is later than this machine's clock shows, so that no approval counts.
 
-
-def _names(url: str, seen: NamedCluster | None) -> Iterator[Line]:
-    """Says which clusters have several names: they are one for whatever keeps a change from being made."""
+    And which clusters have several names: they are one for whatever keeps a change from being made.
+    """
     with opened_ledger(url, only_read=True) as engine, transaction(engine) as connection:
-        shared = [*shared_names(connection)]
+        ahead, shared = row_ahead(connection, datetime.now(UTC)), [*shared_names(connection)]
         if seen is not None:
             shared.append(tuple(sorted(known_cluster(connection, seen).names)))
+    if ahead is not None:
+        yield problem("clocks", *ahead)
     for names in dict.fromkeys(each for each in shared if len(each) > 1):
         yield problem(
             "names of clusters",
@@ -172,8 +156,7 @@ def _verified(url: str) -> Line:
     noted = noted_in_file(steward_home(), ledger_names(read_url(url)))
     with opened_ledger(url, only_read=True) as engine:
         verdict = verify_ledger(engine, noted=noted)
-    compared = f"{counted(verdict.rows, 'row')} compared"
+    words = verified(verdict)
     if verdict.tampered:
-        words = f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written"
         return problem("ledger", words, f"`steward ledger verify` names them, {document('ledger.md')} says what to do")
-    return fine("ledger", f"as written: {compared}, {'the noted end is in it' if noted else 'no end was noted yet'}")
+    return fine("ledger", f"{words}, {'the noted end is in it' if noted else 'no end was noted yet'}")

@@ -56,7 +56,7 @@ def unknown(subject: str, words: str, remedy: str) -> Line:
 
 def of_error(subject: str, error: StewardError, state: LineState = LineState.UNKNOWN) -> Line:
     """Result for an error of Steward's own, with its remedy, unless the error's message has one."""
-    return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(error))
+    return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(type(error)))
 
 
 def exit_code(lines: Iterable[Line]) -> int:

@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Engine
-
     from pulsar_steward.cli.doctor.line import Line
     from pulsar_steward.planners.unseen_names import UnseenNames
-    from pulsar_steward.policy.approval import ApprovalPolicy
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -40,12 +37,7 @@ _MISSPELT = "correct what is misspelt, and take out what is gone"
 
 
 def name_lines(named: Path | None, ledger: str | None) -> Iterator[Line]:
-    """Compares the names in each policy with what the clusters that it is for were seen to have.
-
-    Args:
-        named: A policy file, for all clusters; None: those of ``STEWARD_HOME``.
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-    """
+    """Compares the names in each policy with what the clusters that it is for were seen to have."""
     try:
         shelf = SnapshotShelf(snapshots_uri())
         seen = {name: found[0] for name in shelf.clusters() if (found := shelf.diagnosed(name))}
@@ -62,31 +54,25 @@ def name_lines(named: Path | None, ledger: str | None) -> Iterator[Line]:
 
 
 def halt_lines(ledger: str | None) -> Iterator[Line]:
-    """Lists what is halted: by the ledger, and by the variable of the Airflow of this environment, where it is set up.
-
-    Args:
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-    """
+    """Lists what is halted: by the ledger, and by the variable of this environment's Airflow, where that is set up."""
     known: Collection[str] = ()
     try:
         if is_ledger_known(ledger):
             with opened_ledger(ledger, only_read=True) as engine:
                 known = known_names(engine)
-                yield from _by_command(engine, known)
+                for halt in halts_in_force(engine):
+                    if not known or halt.cluster in {EVERY_CLUSTER, *known}:
+                        yield fine("halt", f"{halt.words} (`steward resume` ends it)")
+                        continue
+                    words = f"{halt.words}; no cluster of this name is known, so it stops nothing"
+                    yield problem(
+                        "halt", words, f"`steward resume {halt.cluster}`, and halt the cluster that was meant"
+                    )
     except (LedgerError, ConfigurationError, OSError):
         pass  # reported with the ledger already
     if airflow_is_set_up():
         clusters = tuple(sorted(known)) or (os.environ.get(CLUSTER, "local"),)
         yield _by_variable(clusters, ask_airflow(HALTS_TOLD, HaltsAsked(clusters=clusters), HaltsTold))
-
-
-def _by_command(engine: Engine, known: Collection[str]) -> Iterator[Line]:
-    for halt in halts_in_force(engine):
-        if not known or halt.cluster in {EVERY_CLUSTER, *known}:
-            yield fine("halt", f"{halt.words} (`steward resume` ends it)")
-        else:
-            words = f"{halt.words}; no cluster of this name is known, so it stops nothing"
-            yield problem("halt", words, f"`steward resume {halt.cluster}`, and halt the cluster that was meant")
 
 
 def _by_variable(clusters: Sequence[str], told: HaltsTold | None) -> Line:
@@ -148,21 +134,12 @@ def _unseen(subject: str, policy: Policy, seen: Mapping[str, Snapshot]) -> Itera
 
 def _users(policy: Policy) -> frozenset[str]:
     """Ids of all users that a policy names, for whichever cluster."""
-    sections: Sequence[ApprovalPolicy] = [each.approval for each in _each_cluster(policy)]
-    lists = (
-        names
-        for each in sections
-        for names in (
-            each.assigned_users,
-            *each.assigned_users_by_kind.values(),
-            *(terms.users for terms in each.by_risk.values()),
-        )
-    )
-    return frozenset(name for names in lists for name in names)
-
-
-def _each_cluster(policy: Policy) -> list[Policy]:
-    return [policy, *(policy.for_cluster(name) for name in policy.clusters)]
+    users: set[str] = set()
+    for each in [policy, *map(policy.for_cluster, policy.clusters)]:
+        approval = each.approval
+        by_risk = (terms.users for terms in approval.by_risk.values())
+        users.update(approval.assigned_users, *approval.assigned_users_by_kind.values(), *by_risk)
+    return frozenset(users)
 
 
 def _by_ledger(ledger: str | None) -> tuple[Collection[str], Collection[str]]:

@@ -1,4 +1,4 @@
-"""Checks of ``steward doctor`` on recipients of messages: their connections, what sends to them, and their hosts."""
+"""Checks of ``steward doctor`` on where messages and events go: connections, what sends by them, and their hosts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pulsar_steward.cli.airflow_process import AIRFLOW_SECONDS, ask_airflow
 from pulsar_steward.cli.doctor.line import fine, problem, unknown
@@ -29,19 +30,14 @@ if TYPE_CHECKING:
     Lookup = Callable[[Sequence[Asked]], Sequence[AddressFound] | None]
 
 SECONDS = 5
+PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 GIVEN_UP_WITHIN = timedelta(days=7)
 
 _MODULE = "pulsar_steward.orchestration.recipient_addresses"
 
 
 def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | None = None) -> Iterator[Line]:
-    """Checks each recipient, and sends nothing.
-
-    Args:
-        named: A policy file; None: those of ``STEWARD_HOME``.
-        ledger: The ledger's URL; None: the one in ``STEWARD_HOME``, if there is one.
-        lookup: Addresses of connections; None where Airflow cannot be asked.
-    """
+    """Checks each recipient, by the addresses that `lookup` gives, and sends nothing."""
     recipients = dict(_recipients(named))
     if not recipients:
         return
@@ -52,8 +48,12 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
         if found is None:
             words = f"whether the connection {recipient.connection} is there cannot be seen here"
             yield unknown(subject, words, "run this where Airflow runs, with its settings")
+        elif found[number].trouble:
+            yield problem(subject, found[number].trouble, found[number].remedy)
+        elif (address := found[number].address) is None:
+            yield fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
         else:
-            yield _recipient(subject, recipient, found[number])
+            yield _answering(subject, address)
     if is_ledger_known(ledger):
         yield from _given_up(ledger)
 
@@ -75,27 +75,27 @@ def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
         return
 
 
-def _recipient(subject: str, recipient: Recipient, found: AddressFound) -> Line:
-    if found.trouble:
-        return problem(subject, found.trouble, found.remedy)
-    if found.address is None:
-        return fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
-    return _answering(subject, found.address)
-
-
 def _answering(subject: str, address: Address) -> Line:
     place = f"{address.host}:{address.port}"
     try:
-        with socket.create_connection((address.host, address.port), SECONDS) as plain:
-            if not address.tls:
-                return fine(subject, f"{place} answers; whether it takes messages shows with the first one")
-            with ssl.create_default_context().wrap_socket(plain, server_hostname=address.host) as secure:
-                return fine(subject, f"{place} answers by {secure.version()}; nothing was sent")
+        if version := _reached(address.host, address.port, tls=address.tls):
+            return fine(subject, f"{place} answers by {version}; nothing was sent")
+        return fine(subject, f"{place} answers; whether it takes messages shows with the first one")
     except ssl.SSLError as error:
         remedy = "a certificate of your own authority: name it as `ca_file` in a webhook's extra; else check the port"
         return problem(subject, f"{place}: TLS failed: {error.reason or error}", remedy)
     except OSError as error:
         return problem(subject, f"{place} cannot be reached: {error.strerror or error}", "check address and firewalls")
+
+
+def _reached(host: str, port: int, *, tls: bool, ca_file: Path | None = None) -> str | None:
+    """Connects, and gives the version of TLS; None without TLS."""
+    with socket.create_connection((host, port), SECONDS) as plain:
+        if not tls:
+            return None
+        trusted = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+        with trusted.wrap_socket(plain, server_hostname=host) as secure:
+            return secure.version()
 
 
 def _given_up(ledger: str | None) -> Iterator[Line]:
@@ -107,3 +107,35 @@ def _given_up(ledger: str | None) -> Iterator[Line]:
     for each in found:
         words = f"{counted(each.number, 'message')} of the last week given up after a day of tries: {each.reason}"
         yield problem(f"messages to {each.recipient}", words, "mend what is named; later messages are tried anew")
+
+
+def events_lines(service_url: str, ca_file: Path | None) -> Iterator[Line]:
+    """Connects to each address and sends nothing: the token is not tested, as only producing would show its rights.
+
+    Raises:
+        ConfigurationError: If the service URL is not valid.
+    """
+    scheme, divider, hosts = service_url.partition("://")
+    if scheme not in PORTS or not divider or "@" in hosts or not hosts.rstrip("/"):
+        raise ConfigurationError("--events-url: expected pulsar+ssl://broker:6651 or pulsar://broker:6650")
+    for each in hosts.rstrip("/").split(","):
+        yield _address(scheme, each, ca_file)
+
+
+def _address(scheme: str, place: str, ca_file: Path | None) -> Line:
+    subject = f"events {scheme}://{place}"
+    try:
+        parts = urlsplit(f"//{place}")
+        host, port = parts.hostname or "", parts.port or PORTS[scheme]
+    except ValueError:
+        return problem(subject, "is no address", "name it as host:port")
+    try:
+        if version := _reached(host, port, tls=scheme == "pulsar+ssl", ca_file=ca_file):
+            return fine(subject, f"can be reached by {version}, and its certificate is trusted")
+        return fine(subject, "can be reached; whether its token may produce shows with the first event")
+    except ssl.SSLError as error:
+        remedy = "name the certificate of the brokers' authority by --ca-file, and the port that speaks TLS"
+        return problem(subject, f"TLS failed: {error.reason or error}", remedy)
+    except OSError as error:
+        remedy = "check the address (6650, with TLS 6651 by default) and the firewalls between here and there"
+        return unknown(subject, f"cannot be reached: {error.strerror or error}", remedy)

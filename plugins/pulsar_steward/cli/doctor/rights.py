@@ -37,13 +37,13 @@ _ONE_CONNECTION = (
 )
 
 
-def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
-    """Says that a JSON web token has expired: brokers only answer that it is not accepted.
+def tried_once(settings: AdminSettings) -> AdminSettings:
+    """The same settings for calls that are not repeated."""
+    return replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
 
-    Args:
-        settings: Settings with a token, or without.
-        option: Option that gives another one.
-    """
+
+def expiry_lines(settings: AdminSettings, option: str) -> Iterator[Line]:
+    """Says that a JSON web token has expired: brokers only answer that it is not accepted."""
     until = expired_at(settings.token.get_secret_value()) if settings.token else None
     if until is not None:
         words = f"the one {role_of(settings).removeprefix('by a token ')} expired at"
@@ -72,21 +72,13 @@ def rights(reader: Reader, configuration: Mapping[str, str] | AdminError, role: 
 def change_lines(
     reader: Reader, configuration: Mapping[str, str] | AdminError, looking: AdminSettings, change: AdminSettings | None
 ) -> Iterator[Line]:
-    """Whether the cluster may be changed: by the credentials for that, if any are given, or by those that look.
-
-    Args:
-        reader: Reads the cluster, by the credentials that look.
-        configuration: What it was told of a broker's configuration.
-        looking: Settings of the credentials that look.
-        change: Settings of others that may change; None: there are none.
-    """
+    """Whether the cluster may be changed: by the credentials for that, if any are given, or by those that look."""
     if change is None:
         yield _by_one(reader, configuration)
         return
     yield from expiry_lines(change, "--change-token-file")
-    once = replace(change, limits=change.limits.model_copy(update={"read_attempts": 1}))
     try:
-        with Reader(once) as changing:
+        with Reader(tried_once(change)) as changing:
             told = changing.runtime_configuration()
             changing.load_report()
             cluster, brokers = identity_of(told), changing.brokers()

@@ -29,8 +29,24 @@ _SPARK = re.compile(r"version (\d+\.\d+(?:\.\d+)?)")
 
 def spark_lines(environment: Mapping[str, str] = os.environ) -> Iterator[Line]:
     """Checks the versions of Java and Spark."""
-    yield _java(environment)
-    yield _spark_submit(environment)
+    home, path = environment.get("JAVA_HOME"), environment.get("PATH")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=path)
+    remedy = f"install Java {LEAST_JAVA} or later where Spark runs, or set JAVA_HOME"
+    if java is None:
+        yield problem("Java", "there is none here", remedy)
+    else:
+        version = _version([java, "-version"], _JAVA, environment)
+        yield _line("Java", java, version, remedy, fits=int(version or 0) >= LEAST_JAVA)
+    submit = shutil.which("spark-submit", path=path)
+    remedy = (
+        f"install Spark {SPARK} beside Airflow's environment, and put its `bin` on the PATH of Airflow's workers"
+        f" ({document('start.md')})"
+    )
+    if submit is None:
+        yield problem("Spark", "there is no spark-submit on the PATH", remedy)
+    else:
+        version = _version([submit, "--version"], _SPARK, environment)
+        yield _line("Spark", submit, version, remedy, fits=version.startswith(f"{SPARK}."))
 
 
 def package_lines() -> Iterator[Line]:
@@ -44,37 +60,13 @@ def package_lines() -> Iterator[Line]:
         yield problem("PySpark", found.words, found.remedy) if found.foreign else fine("PySpark", found.words)
 
 
-def _java(environment: Mapping[str, str]) -> Line:
-    remedy = f"install Java {LEAST_JAVA} or later where Spark runs, or set JAVA_HOME"
-    home = environment.get("JAVA_HOME")
-    program = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH"))
-    if program is None:
-        return problem("Java", "there is none here", remedy)
-    said = _said([program, "-version"], environment)
-    version = _JAVA.search(said)
-    if version is None:
-        return problem("Java", f"{program} does not say its version", remedy)
-    words = f"{program}, version {version[1]}"
-    return fine("Java", words) if int(version[1]) >= LEAST_JAVA else problem("Java", words, remedy)
+def _line(name: str, program: str, version: str, remedy: str, *, fits: bool) -> Line:
+    words = f"{program}, version {version}" if version else f"{program} does not say its version"
+    return fine(name, words) if fits else problem(name, words, remedy)
 
 
-def _spark_submit(environment: Mapping[str, str]) -> Line:
-    remedy = (
-        f"install Spark {SPARK} beside Airflow's environment, and put its `bin` on the PATH of Airflow's workers"
-        f" ({document('start.md')})"
-    )
-    program = shutil.which("spark-submit", path=environment.get("PATH"))
-    if program is None:
-        return problem("Spark", "there is no spark-submit on the PATH", remedy)
-    version = _SPARK.search(_said([program, "--version"], environment))
-    if version is None:
-        return problem("Spark", f"{program} does not say its version", remedy)
-    words = f"{program}, version {version[1]}"
-    return fine("Spark", words) if version[1].startswith(f"{SPARK}.") else problem("Spark", words, remedy)
-
-
-def _said(command: list[str], environment: Mapping[str, str]) -> str:
-    """Version output of a program, from either stream; empty if it cannot be run."""
+def _version(command: list[str], pattern: re.Pattern[str], environment: Mapping[str, str]) -> str:
+    """Version that a program tells in either stream; empty if it cannot be run, or tells none."""
     try:
         ended = subprocess.run(  # noqa: S603 - a program of this machine, with fixed arguments
             command,
@@ -87,4 +79,5 @@ def _said(command: list[str], environment: Mapping[str, str]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return ended.stderr + ended.stdout
+    found = pattern.search(ended.stderr + ended.stdout)
+    return found[1] if found else ""

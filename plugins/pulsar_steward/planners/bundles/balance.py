@@ -126,7 +126,7 @@ class BalanceSearch:
 
     def _may_go(self, move: Move) -> bool:
         allowed = self._facts.allowed.get(move.stay.namespace)
-        return allowed is None or move.target in allowed
+        return move.target not in self._planning.moving and (allowed is None or move.target in allowed)
 
     def _step(self, move: Move) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target
@@ -135,8 +135,7 @@ class BalanceSearch:
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
                 f"In {counted(self._facts.snapshots, 'snapshot')} {source} carried {_words(topics, flow)} on average,"
-                f" and {target} {_words(topics_there, flow_there)}; {_what(stay)} {stay.mean.words}, and"
-                f" {throughput_in_words(stay.peak.bytes)} at most"
+                f" and {target} {_words(topics_there, flow_there)}; {_what(stay)}"
             ),
             effect=(
                 f"on average {source} goes from {_words(topics, flow)} to"
@@ -153,7 +152,13 @@ class BalanceSearch:
 
 
 def _what(stay: PlacedBundle) -> str:
-    return "the bundle" if stay.whole is None else f"this part of {stay.whole}, by its share of what that carried,"
+    """A bundle with its load; nobody has measured a part by itself, so its figures are no bounds."""
+    mean, peak = stay.mean.words, throughput_in_words(stay.peak.bytes)
+    if stay.whole is None:
+        return f"the bundle {mean}, and {peak} at most"
+    return (
+        f"this part of {stay.whole}, by its share of what that carries now, about {mean}, and about {peak} at its peak"
+    )
 
 
 def _words(topics: int, flow: int) -> str:
@@ -171,12 +176,6 @@ AFTER_COORDINATORS = (
 AFTER_DRAINING = (
     f"{GOAL}: no move is proposed in this plan to even out the load, as it drains a broker; such moves come with a"
     " later plan, once that broker is empty."
-)
-
-
-AFTER_PARTS = (
-    f"{GOAL}: no other move is proposed in this plan, as it moves parts of bundles that it splits; such moves come with"
-    " a later plan."
 )
 
 
@@ -214,8 +213,6 @@ def why_no_moves(planning: PlanningFacts) -> str | None:
         return AFTER_DRAINING
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
-    if BUNDLE_BALANCE in planning.proposed:
-        return AFTER_PARTS
     if facts is None or facts.snapshots < remedy.least_snapshots:
         seen = 0 if facts is None else facts.snapshots
         return (
@@ -229,7 +226,11 @@ def why_no_moves(planning: PlanningFacts) -> str | None:
 
 
 def free_to_move(planning: PlanningFacts, facts: LoadFacts) -> tuple[LoadFacts, tuple[str, ...]]:
-    """The facts without the bundles to leave alone, and notes on the reasons."""
+    """The facts without the bundles to leave alone, and notes on the reasons.
+
+    Brokers from or to which this plan moves bundles already keep what they have: their load will be another one, or
+    stays if nobody approves that batch. All others are evened out, however long an answer takes.
+    """
     flapping = {
         finding.subject.rpartition("/")[0]
         for finding in planning.findings
@@ -237,11 +238,17 @@ def free_to_move(planning: PlanningFacts, facts: LoadFacts) -> tuple[LoadFacts, 
     }
     left = flapping | planning.claimed
     concerned = {stay.namespace for stay in facts.stays if stay.namespace in left}
-    free = msgspec.structs.replace(facts, stays=tuple(stay for stay in facts.stays if stay.namespace not in left))
-    return free, tuple(_set_aside(sorted(concerned & flapping), sorted(concerned - flapping)))
+    stays = (stay for stay in facts.stays if stay.namespace not in left and stay.owner not in planning.moving)
+    set_aside = _set_aside(sorted(concerned & flapping), sorted(concerned - flapping), sorted(planning.moving))
+    return msgspec.structs.replace(facts, stays=tuple(stays)), tuple(set_aside)
 
 
-def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
+def _set_aside(flapping: list[str], claimed: list[str], moving: list[str]) -> Iterator[str]:
+    if moving:
+        yield (
+            f"{GOAL}: no other move from or to {enumerated(moving)} is proposed in this plan, as it moves parts of"
+            " bundles that it splits there; such moves come with a later plan, once that batch is proved or refused."
+        )
     if flapping:
         yield (
             f"{GOAL}: those of {enumerated(flapping)} are left where they are, as some of them move to and fro"
@@ -252,9 +259,10 @@ def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
 
 
 def _note_on_rest(planning: PlanningFacts, search: BalanceSearch) -> Iterator[str]:
-    remedy, rest = planning.policy.bundle_balance_remedy, search.loads.uneven()
+    remedy, moving = planning.policy.bundle_balance_remedy, planning.moving
+    rest = [broker for broker in search.loads.uneven() if broker not in moving]
     far = f"{enumerated(rest)} {'is' if len(rest) == 1 else 'are'} more than {remedy.within_percent} % from the mean"
-    if not rest and not search.moves:
+    if not rest and not search.moves and not moving:
         yield (
             f"{GOAL}: no move is proposed, as over several snapshots every broker is within"
             f" {remedy.within_percent} % of the mean (bundle_balance_remedy.within_percent)."

@@ -58,7 +58,8 @@ def _near(used: str, limit: str, least: int) -> str:
 
 _RISKY = f"""
     with chosen as (select unnest($namespaces) as namespace, unnest($ranges) as bundle),
-    around as (select unnest($names) as namespace, unnest($sizes::bigint[]) as size, unnest($ages::bigint[]) as age),
+    around as (select unnest($names) as namespace, unnest($sizes::bigint[]) as size, unnest($ages::bigint[]) as age,
+        unnest($remotes::varchar[][]) as remotes),
     samples as (select source, series, topic, value from metrics
         where source_kind = 'broker' and series in ('{SIZE_LIMIT}', '{AGE_LIMIT}', '{AGE}', '{DELAYED_INDEX}')),
     said as (select topic, {_largest(SIZE_LIMIT)} as limit_bytes, {_largest(AGE_LIMIT)} as limit_seconds,
@@ -75,17 +76,24 @@ _RISKY = f"""
         from subscriptions where (backlog_entries > 0 or ack_holes > 0) and namespace in (select namespace from chosen)
         group by topic),
     told as (select * replace (coalesce(limit_bytes, none) as limit_bytes,
-            coalesce(limit_seconds, none) as limit_seconds)
+            coalesce(limit_seconds, none) as limit_seconds),
+            -- Clusters that the topic's own policy alone names.
+            list_filter(coalesce(json_transform(case when json_valid(replication_json) then replication_json end,
+                '[{{"cluster": "VARCHAR", "backlog_entries": "BIGINT"}}]'), []),
+                lambda each: not coalesce(list_contains(remotes, each.cluster), false)) as replicated
         from topics join chosen using (namespace, bundle) join around using (namespace) left join said using (topic)
         left join telling using (broker) left join read using (topic))
     select namespace, bundle, {{'topic': topic, 'producers': coalesce(producers, 0),
         'backlog_bytes': coalesce(backlog_bytes, 0), 'rate_in': message_rate_in,
         'age_seconds': age_seconds, 'limit_bytes': limit_bytes, 'limit_seconds': limit_seconds,
-        'delayed_index_bytes': coalesce(delayed_index_bytes, 0), 'subscriptions': coalesce(readers, [])}}
+        'delayed_index_bytes': coalesce(delayed_index_bytes, 0), 'subscriptions': coalesce(readers, []),
+        'replicated': list_transform(replicated,
+            lambda each: {{'cluster': each.cluster, 'entries': each.backlog_entries}})}}
         as figures
     from told where {_near("backlog_bytes", "coalesce(limit_bytes, size)", 0)}
         or {_near("age_seconds", "coalesce(limit_seconds, age)", 1)}
         or delayed_index_bytes > 0 or readers is not null or starts_with(topic, '{NON_PERSISTENT}')
+        or len(replicated) > 0
     order by namespace || '/' || bundle, topic"""
 """SQL: topics with a risk; a limit is null if the metrics of a topic's owner have no topic metrics."""
 
@@ -109,8 +117,10 @@ def risk_figures(
     namespaces, ranges = zip(*sorted(bundles), strict=True)
     running, names = snapshot.usual_settings((*SETTINGS, TRACKER)), sorted(set(namespaces))
     own = own_policies(snapshot, names)
+    theirs = {name: own.get(name, NamespaceDocument()) for name in names}
     around = {
-        name: surroundings_of({**defaults, **own.get(name, NamespaceDocument()).settings}, running) for name in names
+        name: surroundings_of({**defaults, **each.settings}, running, each.replication_clusters)
+        for name, each in theirs.items()
     }
     sizes = [each.quotas.get(SettingName.SIZE_QUOTA) for each in around.values()]
     ages = [each.quotas.get(SettingName.AGE_QUOTA) for each in around.values()]
@@ -123,6 +133,7 @@ def risk_figures(
         names=list(around),
         sizes=[quota.limit_bytes if quota else -1 for quota in sizes],
         ages=[quota.limit_seconds if quota else -1 for quota in ages],
+        remotes=[sorted(each.remotes or ()) for each in around.values()],
         margin=policy.quota_margin_percent,
     ):
         figures[f"{row.namespace}/{row.bundle}"].append(row.figures)

@@ -63,7 +63,11 @@ def halves_of(part: BundlePart) -> tuple[BundlePart, BundlePart] | None:
 
 
 def placed(part: BundlePart, whole: PlacedBundle) -> PlacedBundle:
-    """A part as a bundle on its owner: its mean and its peak are those of the whole, by its share of the load now."""
+    """A part as a bundle on its owner: its mean and its peak are those of the whole, by its share of the load now.
+
+    Both are estimates: a part whose topics peak at another time than the rest exceeds its share. No bound below the
+    whole's own peak is known, as earlier snapshots were not summed up by part.
+    """
     share = {field: (getattr(part.load, field), getattr(whole.now, field)) for field in Load.__struct_fields__}
 
     def of(load: Load) -> Load:

@@ -203,8 +203,9 @@ def _moves_of_parts(planning: PlanningFacts, split: SplitSearch, hot: Collection
         if (whole := wholes.get(part.bundle)) and whole.owner in full
         if str(part.range) != part.bundle and part.load.topics  # without a topic, no lookup could have it loaded
     )
-    asked = not never_asked((BUNDLE_SPLIT, BUNDLE_BALANCE), split.namespace, planning.policy)
-    if not stays or facts is None or not asked or why_no_moves(planning):
+    left = never_asked((BUNDLE_SPLIT, BUNDLE_BALANCE), split.namespace, planning.policy)
+    unwanted = left or split.namespace in planning.parts_stay
+    if not stays or facts is None or unwanted or why_no_moves(planning):
         return None
     free, _ = free_to_move(planning, msgspec.structs.replace(facts, stays=stays))
     search = BalanceSearch(planning, free, split.steps)
@@ -265,6 +266,8 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
             before=moving.before,
             after=placements(moving.loads.topics),
         )
+    elif goal in planning.parts_stay:
+        notes = (*notes, f"{goal}: parts are not moved, as a person said no to that, or to moves between brokers.")
     return Proposal(batches=(batch,), notes=(*notes, *(moving.notes() if moving else ())))
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID, GROUPS
@@ -12,6 +16,10 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
+from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.trouble import troubles_of
+from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import (
     FORMAT,
     VERSION,
@@ -22,10 +30,13 @@ from pulsar_steward.report.checkup.document import (
     CheckupOutcome,
     Counts,
     FindingReport,
+    Planning,
+    ProposedBatch,
+    TroubleReport,
     Unread,
+    by_reason,
 )
 from pulsar_steward.report.checkup.measures import measures_of
-from pulsar_steward.report.checkup.planning import planning_of
 from pulsar_steward.report.overview import span_in_words
 
 if TYPE_CHECKING:
@@ -33,19 +44,13 @@ if TYPE_CHECKING:
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.trouble import Trouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
-    from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
 
 
 def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | None = None) -> Checkup:
-    """The check-up of a snapshot.
-
-    Args:
-        snapshot: A diagnosed snapshot.
-        plan: The planners' result for it.
-        policy: The cluster's thresholds and limits, as used for the plan.
-        logs: Result of reading the cluster's logs, the last step of the guide; None: none were read.
+    """The check-up of a diagnosed snapshot, with the plan that follows from it; logs are the last step of the guide.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
@@ -62,6 +67,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
+        troubles=trouble_reports(every, plan),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -100,6 +106,7 @@ def steward_version() -> str:
 
 def _about(snapshot: Snapshot) -> About:
     meta, brokers = snapshot.meta(), snapshot.brokers()
+    failures = {row.broker: row.failure for row in brokers}
     return About(
         snapshot_id=meta.snapshot_id,
         cluster=meta.cluster,
@@ -109,7 +116,10 @@ def _about(snapshot: Snapshot) -> About:
         taken_at=meta.taken_at,
         span=span_in_words(meta),
         complete=not meta.unread,
-        unread=tuple(_unread(meta, brokers)),
+        unread=(
+            *(Unread(kind="broker", name=name, reason=failures.get(name)) for name in meta.unread_brokers),
+            *(Unread(kind="namespace", name=name, reason=None) for name in meta.unread_namespaces),
+        ),
         brokers=len(brokers),
         brokers_read=sum(row.read for row in brokers),
         namespaces=snapshot.table(NAMESPACES, ["namespace"]).num_rows,
@@ -119,16 +129,10 @@ def _about(snapshot: Snapshot) -> About:
     )
 
 
-def _unread(meta: SnapshotMeta, brokers: Sequence[BrokerRow]) -> Iterator[Unread]:
-    failures = {row.broker: row.failure for row in brokers}
-    for name in meta.unread_brokers:
-        yield Unread(kind="broker", name=name, reason=failures.get(name))
-    for name in meta.unread_namespaces:
-        yield Unread(kind="namespace", name=name, reason=None)
-
-
 OTHER = "Other checks"
 """Section for checks unknown to this version, if another version diagnosed the snapshot."""
+
+_EVERY: Mapping[str, CheckWords] = {**BY_ID, **LOG_CHECKS}
 
 _SECTION_OF = {check.check_id: group.title for group in GROUPS for check in group.checks} | dict.fromkeys(
     LOG_CHECKS, LOGS
@@ -149,12 +153,15 @@ def check_reports(
         found[finding.check_id].append(finding)
     said = {verdict.check_id: verdict for verdict in verdicts}
     ids = dict.fromkeys((*catalog, *sorted({*said, *found})))
-    return tuple(_report(catalog.get(each) or _wordless(each), said.get(each), found[each]) for each in ids)
+    return tuple(_report(_words_of(each, catalog), said.get(each), found[each]) for each in ids)
 
 
 def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
     worst_first = tuple(sorted(findings, key=lambda finding: -finding.severity.rank))
-    verdict = verdict or _unsaid(info.check_id, worst_first)
+    if verdict is None:  # it is never "clear"
+        unsaid = "The snapshot was diagnosed without this check: diagnose it again."
+        outlook, reason = (Outlook.FOUND, worst_first[0].evidence) if findings else (Outlook.UNKNOWN, unsaid)
+        verdict = Verdict(check_id=info.check_id, outlook=outlook, reason=reason)
     return CheckReport(
         check_id=info.check_id,
         section=section_of(info.check_id),
@@ -162,7 +169,17 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         outlook=verdict.outlook,
         reason=verdict.reason,
         severity=worst_first[0].severity if worst_first else None,
-        findings=tuple(_finding(finding) for finding in worst_first),
+        findings=tuple(
+            FindingReport(
+                severity=finding.severity,
+                subject=finding.subject,
+                evidence=finding.evidence,
+                figures=finding.figures,
+                first_seen=finding.first_seen,
+                snapshots_in_a_row=finding.snapshots_in_a_row,
+            )
+            for finding in worst_first
+        ),
         not_listed=verdict.more,
         not_graded=verdict.ungraded,
         found=BySeverity.of(verdict.found(Counter(finding.severity for finding in findings))),
@@ -172,25 +189,163 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
     )
 
 
-def _finding(finding: Finding) -> FindingReport:
-    return FindingReport(
-        severity=finding.severity,
-        subject=finding.subject,
-        evidence=finding.evidence,
-        figures=finding.figures,
-        first_seen=finding.first_seen,
-        snapshots_in_a_row=finding.snapshots_in_a_row,
+def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleReport, ...]:
+    """What checks found, joined into troubles, the worst first; `plan` is the planners' result for the same."""
+    listed = {check.check_id: Counter(finding.severity for finding in check.findings) for check in checks}
+    more = {
+        check.check_id: Counter({each: getattr(check.found, each.value) for each in Severity}) - listed[check.check_id]
+        for check in checks
+        if check.findings
+    }
+    findings = [
+        Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
+    ]
+    return tuple(_trouble(each, plan) for each in troubles_of(findings, more, _EVERY))
+
+
+def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
+    root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
+    ids = tuple(dict.fromkeys((trouble.root, *(each.check_id for each in trouble.findings))))
+    worst = trouble.roots[0].subject
+    return TroubleReport(
+        trouble_id=trouble.trouble_id,
+        harm=trouble.harm,
+        headline=harmful.headlines.get(trouble.harm, harmful.title),
+        where=trouble.where,
+        because="" if root is harmful else root.title,
+        beware=harmful.beware,
+        since=trouble.since if any(each.snapshots_in_a_row > 1 for each in trouble.findings) else None,
+        severity=trouble.severity,
+        found=BySeverity.of(trouble.found),
+        check_ids=ids,
+        subjects=tuple(each.subject for each in trouble.roots),
+        to_do=tuple(filled_in(each, worst) for each in root.advice),
+        proposal=_proposal(trouble, ids, plan),
     )
 
 
-def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
-    """Verdict for a check without one: it is never "clear"."""
-    if findings:
-        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
-    reason = "The snapshot was diagnosed without this check: diagnose it again."
-    return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
+def filled_in(advice: str, subject: str) -> str:
+    """Advice with the names of its commands filled in, as far as a subject tells them."""
+    name, _, subscription = subject.partition(" subscription ")
+    namespace = namespace_of(name) if "://" in name else name
+    names = {"SUBSCRIPTION": subscription, "SUB": subscription}
+    names |= {"TOPIC": name} if "://" in name else {}
+    names |= {"NS": namespace, "NAMESPACE": namespace} if namespace.count("/") == 1 else {}
+    known = {placeholder: shlex.quote(value) for placeholder, value in names.items() if value}
+    return re.sub(r"\b(?:SUBSCRIPTION|SUB|TOPIC|NAMESPACE|NS)\b", lambda match: known.get(match[0], match[0]), advice)
 
 
-def _wordless(check_id: str) -> CheckWords:
+def _proposal(trouble: Trouble, check_ids: Sequence[str], plan: Plan) -> str:
+    own = {(each.check_id, each.subject) for each in trouble.findings}
+    for batch in plan.batches:
+        if own & {(each.check_id, each.subject) for each in batch.findings}:
+            return f"Plan: {batch.title}."
+    if any(_words_of(each, _EVERY).remedied_by for each in check_ids):
+        return "No plan now; below is why."
+    return "No plan: it takes a person."
+
+
+def _words_of(check_id: str, catalog: Mapping[str, CheckWords]) -> CheckWords:
     advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
-    return CheckWords(check_id=check_id, title=check_id, advice=advice, source="")
+    return catalog.get(check_id) or CheckWords(check_id=check_id, title=check_id, advice=advice, source="")
+
+
+NOTHING_LOOKED_AT = "No check said anything of this snapshot: diagnose it again."
+
+_OWN_QUOTAS = (
+    "a size quota of its own is proposed only for a topic that itself retains more than its namespace, and a larger"
+    " one of the namespace only where topics under it are near it; for any other the advice says what a person can do."
+)
+
+_THRESHOLDS = ("minimum_", "warning_", "critical_")
+"""Prefixes of threshold names in a policy; its other keys are about remedies."""
+
+
+def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
+    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check."""
+    reasons = [*plan.notes, *_not_remedied(plan, checks, policy)]
+    if ids := [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]:
+        reasons.append(f"Steward has no remedy of its own for {', '.join(ids)}: the advice says what a person can do.")
+    if not plan.batches:
+        unknown = by_reason(check for check in checks if check.outlook is Outlook.UNKNOWN)
+        reasons += (f"Not judged: {', '.join(ids)}. {reason}" for reason, ids in unknown.items())
+        # Where there is nothing else: finding nothing differs from not looking.
+        clear = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
+        if clear and not any(map(_is_trouble, checks)):
+            reasons.append(f"Clear, with nothing to change: {', '.join(clear)}.")
+    return Planning(
+        batches=tuple(
+            ProposedBatch(
+                batch_id=batch.batch_id,
+                kind=batch.kind,
+                title=batch.title,
+                check_ids=tuple(dict.fromkeys(finding.check_id for finding in batch.findings)),
+                steps=len(batch.steps),
+                clients=sum(step.touched.clients for step in batch.steps),
+                undoable=all(step.undo is not None for step in batch.steps),
+            )
+            for batch in plan.batches
+        ),
+        reasons=tuple(reasons) if reasons or plan.batches else (NOTHING_LOOKED_AT,),
+    )
+
+
+def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Iterator[str]:
+    """A reason for each check that a planner could remedy but no batch resolves."""
+    for check in checks:
+        if check.remedied_by is None or _is_answered(check, plan):
+            continue
+        if _is_trouble(check):
+            yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
+        elif plan.batches or check.outlook is Outlook.UNKNOWN:
+            continue  # with a plan, clear checks need no line; unknown ones are listed with the others
+        elif check.severity is Severity.INFO:
+            yield (
+                f"{check.check_id} is information only, and a remedy is proposed from a warning on"
+                f"{_thresholds(check, policy)}: {check.reason}"
+            )
+        else:
+            yield f"{check.check_id} is below its thresholds{_thresholds(check, policy)}: {check.reason}"
+
+
+def _is_answered(check: CheckReport, plan: Plan) -> bool:
+    """True if a batch resolves a check; topics near a quota must all be in a batch, as planners skip most."""
+    findings = (finding for batch in plan.batches for finding in batch.findings)
+    answered = {finding.subject for finding in findings if finding.check_id == check.check_id}
+    if check.check_id not in OF_FULL_TOPICS:
+        return bool(answered)
+    troubled = {finding.subject for finding in check.findings if finding.severity.rank >= Severity.WARNING.rank}
+    return bool(answered) and troubled <= answered and not check.not_listed
+
+
+def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
+    """Reason for a finding without a plan, unless the planners' notes explain it."""
+    needed, of_topics = policy.plan.standing_snapshots, check.check_id in OF_FULL_TOPICS
+    stood = max(finding.snapshots_in_a_row for finding in check.findings)
+    if explained and not of_topics:
+        return
+    if stood < needed:
+        yield (
+            f"{check.check_id} has stood for {stood} of the {counted(needed, 'snapshot')} in a row of"
+            " plan.standing_snapshots."
+        )
+    elif of_topics:
+        yield f"{check.check_id}: {_OWN_QUOTAS}"
+    else:
+        yield f"{check.remedied_by} found no step that would improve on {check.check_id} within the policy's limits."
+
+
+def _thresholds(check: CheckReport, policy: Policy) -> str:
+    """Thresholds in force, in parentheses; empty if the check has none."""
+    section = getattr(policy, check.check_id.replace("-", "_"), None)
+    values = section.model_dump() if section is not None else {}
+    named = [
+        f"{name} {bytes_in_words(value) if name.endswith('_bytes') else value}"
+        for name, value in values.items()
+        if name.startswith(_THRESHOLDS)
+    ]
+    return f" ({', '.join(named)})" if named else ""
+
+
+def _is_trouble(check: CheckReport) -> bool:
+    return check.severity is not None and check.severity.rank >= Severity.WARNING.rank

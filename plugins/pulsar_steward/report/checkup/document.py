@@ -7,6 +7,7 @@ within a version. docs/checkup.schema.json is made from these classes.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,11 +16,12 @@ import msgspec
 from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures import Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -131,6 +133,34 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     checks_unknown: int
 
 
+def by_reason(checks: Iterable[CheckReport]) -> dict[str, list[str]]:
+    """Ids of checks by the reason that they have in common."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for check in checks:
+        found[check.reason].append(check.check_id)
+    return found
+
+
+class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of one cause; every finding is in exactly one trouble."""
+
+    trouble_id: Annotated[str, Meta(description="the same in every snapshot that shows it")]
+    harm: Harm
+    headline: Annotated[str, Meta(description="what is wrong, in a few words")]
+    where: Annotated[str, Meta(description="whom it meets: the only subject, or how many in how many namespaces")]
+    because: Annotated[
+        str, Meta(description="the cause, where the headline is of a consequence; empty: it is the cause")
+    ]
+    beware: Annotated[str, Meta(description="what not to do meanwhile; empty: nothing is known")]
+    since: Annotated[datetime | None, Meta(description="when the first snapshot that shows it was taken, UTC")]
+    severity: Annotated[Severity, Meta(description="of its worst finding")]
+    found: Annotated[BySeverity, Meta(description="its findings, listed or not")]
+    check_ids: Annotated[tuple[str, ...], Meta(description="checks that found it; the first found the cause")]
+    subjects: Annotated[tuple[str, ...], Meta(description="listed subjects of the cause, the worst first")]
+    to_do: Annotated[tuple[str, ...], Meta(description="steps, in this order, with the worst subject filled in")]
+    proposal: Annotated[str, Meta(description="what Steward proposes for it, or that it proposes nothing")]
+
+
 class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that a person would be asked to approve together."""
 
@@ -164,6 +194,7 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
     about: About
     counts: Counts
+    troubles: Annotated[tuple[TroubleReport, ...], Meta(description="the worst first")]
     checks: tuple[CheckReport, ...]
     planning: Planning
     measures: Measures
@@ -174,11 +205,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
     def worst_first(self) -> tuple[CheckReport, ...]:
         """Checks with findings, by descending severity, then by their number, then in the guide's order."""
-
-        def place(check: CheckReport) -> tuple[int, int, int]:
-            return (-check.found.critical, -check.found.warning, -check.found.info)
-
-        return tuple(sorted(self.with_outlook(Outlook.FOUND), key=place))
+        found = self.with_outlook(Outlook.FOUND)
+        return tuple(sorted(found, key=lambda check: msgspec.structs.astuple(check.found), reverse=True))
 
 
 def as_json(checkup: Checkup) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import remedy, standing, tally, unlisted, verdict
+from pulsar_steward.report.checkup.terminal import remedy, since, standing, tally, unlisted, verdict
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -32,7 +32,6 @@ def as_html(checkup: Checkup) -> str:
         verdict=verdict(checkup),
         tally=tally(checkup.counts),
         found=checkup.with_outlook(Outlook.FOUND),
-        worst=checkup.worst_first(),
         most_open=MAX_OPEN,
         quiet=[
             ("Could not be judged", "unknown", checkup.with_outlook(Outlook.UNKNOWN)),
@@ -42,6 +41,7 @@ def as_html(checkup: Checkup) -> str:
         figures=figures_json(charts),
         scripts=scripts(),
         remedy=remedy,
+        since=since,
         standing=standing,
         unlisted=unlisted,
     )
@@ -57,17 +57,22 @@ def coded(words: object) -> Markup:
     return Markup().join(tag.format(part) for tag, part in zip(tags, parts, strict=True))
 
 
-def _shown(value: object) -> object:
-    """Applies `shown` to every value of the template before it is escaped; markup is already made of shown text."""
-    return value if isinstance(value, Markup) else shown(value)
-
-
 @cache
 def _template() -> Template:
-    loader = PackageLoader("pulsar_steward.report.checkup", "templates")
-    environment = Environment(
-        loader=loader, autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = templates_of("pulsar_steward.report.checkup")
     environment.filters["coded"] = coded
-    environment.filters["counted"] = counted
     return environment.get_template("checkup.html.j2")
+
+
+def templates_of(package: str) -> Environment:
+    """Environment of a package's templates, in which every value is shown as text, whatever it contains."""
+    environment = Environment(
+        loader=PackageLoader(package, "templates"),
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else shown(value),  # markup is of shown text
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["counted"] = counted
+    return environment

@@ -15,10 +15,7 @@ from pulsar_steward.model.measures import MEASURES
 from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pulsar_steward.snapshots.read import Snapshot
-    from pulsar_steward.snapshots.rows import TrendRow
 
 
 SetBy = Literal["topic", "namespace", "default"]
@@ -104,6 +101,12 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[str, Meta(description="the cluster, a broker or a topic")]
     points: Annotated[tuple[TrendPoint, ...], Meta(description="two or more, oldest first")]
 
+    @property
+    def span(self) -> float:
+        """Difference between its highest and its lowest value."""
+        values = [point.value for point in self.points]
+        return max(values) - min(values)
+
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of the page's charts."""
@@ -149,11 +152,6 @@ _LIMITED = f"""
     order by is_full desc, figure desc, topic limit {MAX_TOPICS}"""
 
 
-def limited_backlogs(snapshot: Snapshot) -> tuple[LimitedBacklog, ...]:
-    """Topics of users with a backlog: the fullest, then the largest."""
-    return tuple(snapshot.select(_LIMITED, LimitedBacklog, views=IN_FORCE))
-
-
 MAX_NAMESPACES = 4
 """Number of crowded namespaces that are shown bundle by bundle."""
 
@@ -179,25 +177,6 @@ _BACKLOGS = f"""
     having sum(backlog_bytes) > 0 order by 2 desc, namespace limit {MAX_BACKLOGS}"""
 
 
-def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
-    """Load of every broker."""
-    held = Counter(row.broker for row in snapshot.coordinators() if row.broker is not None)
-    return tuple(
-        BrokerLoad(broker=row.broker, topics=row.topics, coordinators=held[row.broker] if row.read else None)
-        for row in snapshot.brokers()
-    )
-
-
-def crowded_namespaces(snapshot: Snapshot) -> tuple[CrowdedNamespace, ...]:
-    """Namespaces with the fullest bundles."""
-    return tuple(snapshot.select(_CROWDED, CrowdedNamespace))
-
-
-def largest_backlogs(snapshot: Snapshot) -> tuple[NamespaceBacklog, ...]:
-    """Namespaces with a backlog, the largest first."""
-    return tuple(snapshot.select(_BACKLOGS, NamespaceBacklog))
-
-
 MAX_SUBSCRIPTIONS = 20
 """Number of subscriptions shown of each kind."""
 
@@ -216,52 +195,33 @@ _DELAYED = f"""
         topic, subscription limit {MAX_SUBSCRIPTIONS}"""
 
 
-def holed(snapshot: Snapshot) -> tuple[HoledSubscription, ...]:
-    """Subscriptions of users, most ack holes first, with the number that their broker persists."""
-    return tuple(snapshot.select(_HOLED, HoledSubscription))
-
-
-def delayed(snapshot: Snapshot) -> tuple[DelayedSubscription, ...]:
-    """Subscriptions with delayed messages, the largest index first; without a reported index by number of messages."""
-    return tuple(snapshot.select(_DELAYED, DelayedSubscription))
-
-
 MAX_SUBJECTS = 10
 """Maximum number of lines for one measure (one per broker, for example): more cannot be distinguished."""
 
 LEAST_POINTS = 2
 
 
-def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
+def _trends(snapshot: Snapshot) -> tuple[Trend, ...]:
     """Trends in the order of `MEASURES`; for each measure the subjects that changed most, by name."""
-    made = [_trend(list(rows)) for _, rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))]
+    made = [
+        Trend(
+            measure=measure,
+            meaning=MEASURES.get(measure, measure),
+            subject=subject,
+            points=tuple(TrendPoint(taken_at=row.taken_at, value=row.value) for row in rows),
+        )
+        for (measure, subject), rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))
+    ]
     order = {measure: number for number, measure in enumerate(MEASURES)}
     several = sorted(
         (trend for trend in made if len(trend.points) >= LEAST_POINTS),
         key=lambda trend: (order.get(trend.measure, len(order)), trend.measure),
     )
-    by_measure = groupby(several, key=lambda trend: trend.measure)
-    return tuple(trend for _, each in by_measure for trend in _most_changed(list(each)))
-
-
-def _trend(rows: Sequence[TrendRow]) -> Trend:
-    first = rows[0]
-    return Trend(
-        measure=first.measure,
-        meaning=MEASURES.get(first.measure, first.measure),
-        subject=first.subject,
-        points=tuple(TrendPoint(taken_at=row.taken_at, value=row.value) for row in rows),
-    )
-
-
-def _most_changed(trends: list[Trend]) -> list[Trend]:
-    largest = sorted(trends, key=lambda trend: (-_span(trend), trend.subject))[:MAX_SUBJECTS]
-    return sorted(largest, key=lambda trend: trend.subject)
-
-
-def _span(trend: Trend) -> float:
-    values = [point.value for point in trend.points]
-    return max(values) - min(values)
+    found: list[Trend] = []
+    for _, each in groupby(several, key=lambda trend: trend.measure):
+        most_changed = sorted(each, key=lambda trend: (-trend.span, trend.subject))[:MAX_SUBJECTS]
+        found += sorted(most_changed, key=lambda trend: trend.subject)
+    return tuple(found)
 
 
 def measures_of(snapshot: Snapshot) -> Measures:
@@ -270,12 +230,16 @@ def measures_of(snapshot: Snapshot) -> Measures:
     Raises:
         SnapshotError: If a table cannot be read.
     """
+    held = Counter(row.broker for row in snapshot.coordinators() if row.broker is not None)
     return Measures(
-        brokers=broker_loads(snapshot),
-        crowded=crowded_namespaces(snapshot),
-        backlog=largest_backlogs(snapshot),
-        limited=limited_backlogs(snapshot),
-        ack_holes=holed(snapshot),
-        delayed=delayed(snapshot),
-        trends=trends(snapshot),
+        brokers=tuple(
+            BrokerLoad(broker=row.broker, topics=row.topics, coordinators=held[row.broker] if row.read else None)
+            for row in snapshot.brokers()
+        ),
+        crowded=tuple(snapshot.select(_CROWDED, CrowdedNamespace)),
+        backlog=tuple(snapshot.select(_BACKLOGS, NamespaceBacklog)),
+        limited=tuple(snapshot.select(_LIMITED, LimitedBacklog, views=IN_FORCE)),
+        ack_holes=tuple(snapshot.select(_HOLED, HoledSubscription)),
+        delayed=tuple(snapshot.select(_DELAYED, DelayedSubscription)),
+        trends=_trends(snapshot),
     )

@@ -8,23 +8,34 @@ and why nothing is proposed.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.report.checkup.document import CheckupOutcome
+from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason
 from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport, Planning
+    from pulsar_steward.report.checkup.document import (
+        About,
+        CheckReport,
+        Checkup,
+        Counts,
+        FindingReport,
+        Planning,
+        TroubleReport,
+    )
 
 MAX_LISTED = 3
 """Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
+
+MOST_TROUBLES = 5
+"""Maximum number of troubles on the first screen."""
 
 MAX_UNREAD = 20
 """Maximum number of unread brokers and namespaces that are named one by one."""
@@ -34,18 +45,10 @@ SECTION_COLUMNS = 12
 
 
 def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
-    """The report, line by line.
-
-    Args:
-        checkup: The check-up.
-        width: Columns of the terminal.
-        verbose: True: add every finding, reason and source.
-    """
+    """The report, line by line; verbose: with every finding, reason and source."""
     width = fitting(width)
-    yield from _header(checkup.about, width)
-    yield from _summary(checkup, width)
-    if not checkup.about.complete:
-        yield from _partial(checkup.about, width)
+    yield from _beginning(checkup, checkup.about, width)
+    yield from _troubles(checkup, width)
     yield from _found(checkup, width, verbose=verbose)
     yield from _advice(checkup, width, verbose=verbose)
     yield from _planning(checkup, width, verbose=verbose)
@@ -53,8 +56,7 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
         yield from _reasons(checkup, Outlook.UNKNOWN, "Could not be judged", width)
         yield from _reasons(checkup, Outlook.CLEAR, "Clear", width)
     else:
-        yield from _not_judged(checkup, width)
-        yield from _clear(checkup, width)
+        yield from _in_short(checkup, width)
 
 
 def verdict(checkup: Checkup) -> str:
@@ -62,17 +64,32 @@ def verdict(checkup: Checkup) -> str:
     match checkup.outcome:
         case CheckupOutcome.FINDINGS:
             found, listed = checkup.counts.found, checkup.counts.critical + checkup.counts.warning
-            troubles = found.critical + found.warning
-            some = f"{found.critical:,} critical, " if found.critical and found.warning else ""
-            kind = "finding" if found.warning else "critical finding"
-            shorter = f" ({listed:,} listed)" if listed < troubles else ""
-            return f"{some}{counted(troubles, kind)} to look at{shorter}"
+            findings = found.critical + found.warning
+            shorter = f" ({listed:,} listed)" if listed < findings else ""
+            return f"{counted(len(pressing(checkup)), 'trouble')}, {counted(findings, 'finding')}{shorter}"
         case CheckupOutcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
             return f"healthy{rest}"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
+
+
+def pressing(checkup: Checkup) -> tuple[TroubleReport, ...]:
+    """The troubles that are more than information, the worst first."""
+    return tuple(each for each in checkup.troubles if each.severity is not Severity.INFO)
+
+
+def in_a_line(trouble: TroubleReport) -> str:
+    """What is wrong, where, since when, why, what not to do, and whether there is a plan."""
+    because = f" {trouble.because}." if trouble.because else ""
+    beware = f" {trouble.beware}" if trouble.beware else ""
+    return f"{trouble.headline}: {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+
+
+def since(trouble: TroubleReport) -> str:
+    """Since when snapshots show a trouble; empty: only this one does."""
+    return f", since {time_in_words(trouble.since)}" if trouble.since else ""
 
 
 def tally(counts: Counts) -> str:
@@ -85,7 +102,8 @@ def _severity(severity: Severity, number: int) -> str:
     return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
-def _header(about: About, width: int) -> Iterator[Text]:
+def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
+    """The cluster, the overall result, and what could not be read."""
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
     taken = about.span or f"taken {time_in_words(about.taken_at, seconds=True)}"
@@ -95,9 +113,6 @@ def _header(about: About, width: int) -> Iterator[Text]:
         f" {counted(about.coordinators, 'transaction coordinator')}; {taken}"
     )
     yield from wrapped(figures, width)
-
-
-def _summary(checkup: Checkup, width: int) -> Iterator[Text]:
     styles = {
         CheckupOutcome.HEALTHY: "clear",
         CheckupOutcome.FINDINGS: "warning",
@@ -108,9 +123,8 @@ def _summary(checkup: Checkup, width: int) -> Iterator[Text]:
     yield from wrapped(f"RESULT: {verdict(checkup)}", width, style=style)
     if checkup.worst_first():
         yield from wrapped(tally(checkup.counts), width)
-
-
-def _partial(about: About, width: int) -> Iterator[Text]:
+    if about.complete:
+        return
     yield Text()
     yield from wrapped(
         f"PARTIAL: {len(about.unread):,} of what the cluster lists could not be read. What was found stands; whatever"
@@ -125,6 +139,17 @@ def _partial(about: About, width: int) -> Iterator[Text]:
         yield from bullets([f"and {more:,} more"], width, indent=4)
 
 
+def _troubles(checkup: Checkup, width: int) -> Iterator[Text]:
+    """The worst troubles, each with its harm."""
+    troubles = pressing(checkup)
+    if not troubles:
+        return
+    yield from heading("Troubles, the worst first")
+    yield from numbered((in_a_line(each) for each in troubles[:MOST_TROUBLES]), width, indent=2)
+    if len(troubles) > MOST_TROUBLES:
+        yield from wrapped(f"and {len(troubles) - MOST_TROUBLES:,} more below", width, indent=5)
+
+
 def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
     """Checks with findings, the worst first, with their worst findings."""
     found = checkup.worst_first()
@@ -132,13 +157,16 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         return
     yield from heading("What was found, the worst first")
     for check in found:
-        severity = check.severity.value if check.severity else "found"
-        first = Text.assemble((severity.upper(), STYLES.get(severity, "")))
+        worst = check.severity.value if check.severity else "found"
+        first = Text.assemble((worst.upper(), STYLES.get(worst, "")))
         yield Text()
         yield from wrapped(f"{check.title} [{check.check_id}]", width, first=first, indent=SEVERITY_COLUMNS)
         told = check.findings if verbose else check.findings[:MAX_LISTED]
-        for finding in told:
-            yield from _finding(finding, check, checkup.about, width)
+        for finding in told:  # with severity and subject where the check's line and the evidence do not have them
+            severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
+            subject = "" if _is_named(finding, checkup.about) else f"{finding.subject}: "
+            words = f"{severity}{subject}{finding.evidence} {standing(finding)}"
+            yield from bullets([words.rstrip()], width, indent=4)
         if more := len(check.findings) - len(told):
             yield from wrapped(f"and {more:,} more, which --verbose, --html and --json list", width, indent=4)
         if check.not_listed:
@@ -204,14 +232,6 @@ def standing(finding: FindingReport) -> str:
     )
 
 
-def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:
-    """One finding, with its severity and subject if they are not already in the check's line or in the evidence."""
-    severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
-    subject = "" if _is_named(finding, about) else f"{finding.subject}: "
-    since = f" {standing(finding)}" if standing(finding) else ""
-    yield from bullets([f"{severity}{subject}{finding.evidence}{since}"], width, indent=4)
-
-
 def _is_named(finding: FindingReport, about: About) -> bool:
     """True if the subject is the cluster, named in the first line, or is named in the evidence."""
     names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
@@ -219,26 +239,19 @@ def _is_named(finding: FindingReport, about: About) -> bool:
     return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
 
 
-def _not_judged(checkup: Checkup, width: int) -> Iterator[Text]:
-    """Paragraph with the checks that could not judge."""
-    checks = checkup.with_outlook(Outlook.UNKNOWN)
-    if not checks:
-        return
-    yield from heading(f"Could not be judged ({len(checks)})")
-    ids = ", ".join(check.check_id for check in checks)
-    yield from wrapped(f"{ids} (--verbose says why)", width, indent=2, style=Outlook.UNKNOWN)
-
-
-def _clear(checkup: Checkup, width: int) -> Iterator[Text]:
-    """Number of clear checks in each section of the guide, one line each."""
+def _in_short(checkup: Checkup, width: int) -> Iterator[Text]:
+    """Checks that could not judge, and the number of clear checks in each section of the guide."""
+    if checks := checkup.with_outlook(Outlook.UNKNOWN):
+        yield from heading(f"Could not be judged ({len(checks)})")
+        ids = ", ".join(check.check_id for check in checks)
+        yield from wrapped(f"{ids} (--verbose says why)", width, indent=2, style=Outlook.UNKNOWN)
     clear = Counter(check.section for check in checkup.with_outlook(Outlook.CLEAR))
     if not clear:
         return
     yield from heading(f"Clear ({clear.total()} of {len(checkup.checks)})")
-    every = Counter(check.section for check in checkup.checks)
-    for section, checks in every.items():
-        style = "clear" if clear[section] == checks else ""
-        first = Text(f"  {clear[section]:>2} of {checks:>2}", STYLES.get(style, ""))
+    for section, number in Counter(check.section for check in checkup.checks).items():
+        style = "clear" if clear[section] == number else ""
+        first = Text(f"  {clear[section]:>2} of {number:>2}", STYLES.get(style, ""))
         yield from wrapped(section, width, first=first, indent=SECTION_COLUMNS, style=style)
 
 
@@ -248,10 +261,7 @@ def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iter
     if not checks:
         return
     yield from heading(f"{title} ({len(checks)})")
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for check in checks:
-        by_reason[check.reason].append(check.check_id)
-    for reason, ids in by_reason.items():
+    for reason, ids in by_reason(checks).items():
         yield from wrapped(", ".join(ids), width, indent=2, style=outlook)
         yield from wrapped(reason, width, indent=4)
 

@@ -11,7 +11,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.worth import worth_in_words
+from pulsar_steward.report.worth import levels, worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,13 +78,7 @@ def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]
 
 
 def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]:
-    """A whole plan.
-
-    Args:
-        plan: The plan.
-        reasons: Reasons why no further batches are proposed.
-        width: Columns of the terminal.
-    """
+    """A whole plan, with the reasons why no further batches are proposed."""
     width = fitting(width)
     yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
     yield from wrapped(f"SHA-256 {plan.digest}", width, style="quiet")
@@ -107,19 +101,13 @@ def batch_lines(plan: Plan, batch: Batch, width: int) -> Iterator[Text]:
     risk = risk_of(plan, batch)
     yield from wrapped(f"Risk: {risk.level}", width, style="heading")
     yield from bullets((f"{reason.level}: {reason.words}" for reason in risk.reasons), width)
-    yield from _placement(batch)
+    if places := levels(batch):
+        broad = max(len(shown(broker)) for broker, _, _ in places)
+        yield Text(f"  {shown(batch.unit)} by broker, now and after all steps:")
+        for broker, now, then in places:
+            yield Text(f"    {shown(broker).ljust(broad)}  {now:>5,} -> {then:,}")
     for step in batch.steps:
         yield from _step(step, width)
-
-
-def _placement(batch: Batch) -> Iterator[Text]:
-    if not batch.before:
-        return
-    after = {place.broker: place.count for place in batch.after}
-    broad = max(len(shown(place.broker)) for place in batch.before)
-    yield Text(f"  {shown(batch.unit)} by broker, now and after all steps:")
-    for place in batch.before:
-        yield Text(f"    {shown(place.broker).ljust(broad)}  {place.count:>5,} -> {after.get(place.broker, 0):,}")
 
 
 def _step(step: Step, width: int) -> Iterator[Text]:

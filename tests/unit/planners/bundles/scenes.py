@@ -5,10 +5,14 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import strategies as st
+
+from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import numbered
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.facts import (
     BundleFacts,
@@ -17,11 +21,13 @@ from pulsar_steward.planners.bundles.facts import (
     NamespaceToSplit,
     OwnedBundlesLoad,
     PlacedBundle,
+    RiskFigures,
     SplitCandidate,
     TopicFact,
 )
 from pulsar_steward.planners.bundles.parts import load_of
-from tests.builders import broker, equal_ranges, planning_facts_with
+from pulsar_steward.policy.schema import Policy
+from tests.builders import a_finding, broker, equal_ranges, planning_facts_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,18 +38,9 @@ if TYPE_CHECKING:
 NAMESPACE = "shop/orders"
 
 
-def finding(
-    check_id: str, subject: str, severity: Severity = Severity.WARNING, *, snapshots_in_a_row: int = 1
-) -> Finding:
-    """A finding of any kind."""
-    return Finding(
-        check_id=check_id,
-        severity=severity,
-        subject=subject,
-        evidence="made up",
-        figures={},
-        snapshots_in_a_row=snapshots_in_a_row,
-    )
+def finding(check_id: str, subject: str, severity: Severity = Severity.WARNING, **fields: Any) -> Finding:
+    """A finding of any kind, without figures unless `fields` have some."""
+    return a_finding(severity, check_id=check_id, subject=subject, **{"figures": {}, **fields})
 
 
 CROWDED = finding("bundle-topic-skew", NAMESPACE)
@@ -155,11 +152,40 @@ def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> 
     return PlacedBundle(**{**usual, **fields})
 
 
+FIELDS = ("topics", "bytes", "messages", "producers", "consumers")
+SKEW = Policy().broker_load_skew
+FULL_BROKER = (SKEW.minimum_topics, SKEW.minimum_throughput_megabytes * MEGABYTE, SKEW.minimum_clients)
+"""Topics, bytes a second and clients of what the check takes for a full broker."""
+
+CLIENTS = st.integers(0, 500)
+LOADS = st.builds(
+    Load, topics=st.integers(1, 3000), bytes=st.integers(0, 50 * MEGABYTE), producers=CLIENTS, consumers=CLIENTS
+)
+
+
 def summed(loads: Iterable[Load]) -> Load:
     """Sum of loads."""
-    fields = ("topics", "bytes", "messages", "producers", "consumers")
     every = list(loads)
-    return Load(**{field: sum(getattr(load, field) for load in every) for field in fields})
+    return Load(**{field: sum(getattr(load, field) for load in every) for field in FIELDS})
+
+
+def assert_undoable(step: Step) -> None:
+    """A move of a usual bundle passed its guards, says whom it touches, and its undo is the opposite move."""
+    assert isinstance(step.change, UnloadBundle)
+    assert isinstance(step.undo, UnloadBundle)
+    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
+    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    assert step.guards
+    assert all(result.passed for result in step.guards)
+
+
+def over_quota(bundle: str | None, topic: str = "persistent://shop/orders/t") -> RiskFigures:
+    """A size quota of the namespace over which a topic of this bundle is, with three producers; None: no topic."""
+    quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
+    return RiskFigures(
+        figures={bundle: (TopicFigures(topic=topic, producers=3, backlog_bytes=100),)} if bundle else {},
+        around={NAMESPACE: Surroundings(quotas={SettingName.SIZE_QUOTA: quota})},
+    )
 
 
 def load_of_stays(brokers: int, stays: Sequence[PlacedBundle], **fields: Any) -> LoadFacts:

@@ -7,26 +7,31 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
-from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
-from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER
-from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, RiskFigures
-from pulsar_steward.policy.schema import Policy
+from pulsar_steward.planners.bundles.facts import Load, PlacedBundle
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
+from tests.cases import row_by_row
 from tests.unit.facts.test_load_manager import MODULAR
-from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, uneven_scene, ways
+from tests.unit.planners.bundles.scenes import (
+    FIELDS,
+    FULL_BROKER,
+    LOADS,
+    NAMESPACE,
+    a_stay,
+    assert_undoable,
+    finding,
+    over_quota,
+    uneven_scene,
+    ways,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +43,22 @@ ON_ONE = [a_stay(0, number) for number in range(20)]
 """20 bundles of 100 topics each, all on one of three brokers."""
 
 
-def board(brokers: int, stays: list[PlacedBundle], policy: Policy | None = None) -> LoadAssignment:
-    """The brokers as the planner sees them first."""
-    policy = policy or Policy()
-    facts = load_of_stays(brokers, stays)
-    return LoadAssignment(facts.brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
+def spread_of(brokers: int, placed: Mapping[str, str], by_bundle: Mapping[str, PlacedBundle]) -> Fraction:
+    """Squared distances of brokers from the mean, in units of it or of what the check takes for a full broker."""
+    spread = Fraction(0)
+    for at, least in enumerate(FULL_BROKER):
+        held = {broker(number): 0 for number in range(brokers)}
+        for bundle, owner in placed.items():
+            mean = by_bundle[bundle].mean
+            held[owner] += (mean.topics, mean.bytes, mean.clients)[at]
+        middle = Fraction(sum(held.values()), brokers)
+        spread += sum(((amount - middle) / max(middle, Fraction(least))) ** 2 for amount in held.values())
+    return spread
+
+
+def peak_of(load: Load, other: Load) -> Load:
+    """The most of two loads, one by one."""
+    return Load(**{field: max(getattr(load, field), getattr(other, field)) for field in FIELDS})
 
 
 def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
@@ -58,22 +74,13 @@ def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
 
 
 def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
-    """A move states its reason, its effect and the clients that it touches, and its undo is the opposite move."""
-    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
-
-    step = proposal.batches[0].steps[0]
-    assert isinstance(step.change, UnloadBundle)
-    assert isinstance(step.undo, UnloadBundle)
-    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
-    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    step = PLANNER.proposal(uneven_scene(3, ON_ONE)).batches[0].steps[0]
+    assert_undoable(step)
     golden(step.why)
     golden(step.effect)
-    assert step.guards
-    assert all(result.passed for result in step.guards)
 
 
 def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
-    """Of bundles with the same load, those with the fewest clients are moved first."""
     crowded = Load(topics=100, bytes=MEGABYTE, producers=400, consumers=400)
     same = msgspec.structs.replace(crowded, producers=5, consumers=5)
     stays = [a_stay(0, number, crowded, now=crowded, mean=same, peak=same) for number in range(16)]
@@ -82,22 +89,6 @@ def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
     moved = ways(PLANNER.proposal(uneven_scene(3, stays)))
 
     assert {bundle for bundle, *_ in moved[:4]} == {stay.bundle for stay in stays[16:]}
-
-
-def test_throughput_is_brought_closer_too() -> None:
-    """The planner evens out throughput between brokers, not only the number of topics."""
-    heavy, light = Load(topics=100, bytes=20 * MEGABYTE), Load(topics=100, bytes=MEGABYTE)
-    stays = [a_stay(0, number, heavy) for number in range(8)]
-    stays += [a_stay(1 + number % 2, 8 + number, light) for number in range(16)]
-
-    before, proposal = board(3, stays), PLANNER.proposal(uneven_scene(3, stays))
-
-    flows = {name: amounts[1] for name, amounts in before.mean.items()}
-    by_bundle = {stay.bundle: stay for stay in stays}
-    for bundle, source, target in ways(proposal):
-        flows[source] -= by_bundle[bundle].mean.bytes
-        flows[target] += by_bundle[bundle].mean.bytes
-    assert max(flows.values()) <= 80 * MEGABYTE
 
 
 def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
@@ -116,14 +107,12 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     assert calm[-1].bundle not in moved(bursting)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"unread": ("shop/orders",)}, "the snapshot is partial without shop/orders"),
-        ({"policy": a_policy(plan={"standing_snapshots": 3})}, "has stood for 3 snapshots"),
-        ({"claimed": frozenset({TC_NAMESPACE})}, "once that batch is proved"),
-        ({"snapshots": 2}, "burst: 3 are needed"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({"unread": ("shop/orders",)}, "the snapshot is partial without shop/orders"),
+    ({"policy": a_policy(plan={"standing_snapshots": 3})}, "has stood for 3 snapshots"),
+    ({"claimed": frozenset({TC_NAMESPACE})}, "once that batch is proved"),
+    ({"snapshots": 2}, "burst: 3 are needed"),
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     """The planner gives a single note with the reason when it proposes no move."""
@@ -134,14 +123,12 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     assert words in note
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"claimed": frozenset({NAMESPACE})}, "this plan splits some"),
-        ({"findings": (SKEW, finding("bundle-flapping", f"{NAMESPACE}/{ON_ONE[0].bundle}"))}, "move to and fro"),
-        ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
-        ({"policy": a_policy(brokers={"draining": [broker(1), broker(2)]})}, "Guard target_allowed keeps bundles"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({"claimed": frozenset({NAMESPACE})}, "this plan splits some"),
+    ({"findings": (SKEW, finding("bundle-flapping", f"{NAMESPACE}/{ON_ONE[0].bundle}"))}, "move to and fro"),
+    ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
+    ({"policy": a_policy(brokers={"draining": [broker(1), broker(2)]})}, "Guard target_allowed keeps bundles"),
 )
 def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str) -> None:
     """Bundles that are split, flapping, protected or without an allowed target stay, and a note says why."""
@@ -153,7 +140,6 @@ def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str
 
 
 def test_brokers_that_isolation_excludes_get_nothing() -> None:
-    """A broker that the isolation policies exclude is never the target of a move, even if it is empty."""
     moved = ways(PLANNER.proposal(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
 
     assert {target for *_, target in moved} == {broker(2)}
@@ -162,13 +148,7 @@ def test_brokers_that_isolation_excludes_get_nothing() -> None:
 def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
     """A bundle with a hazard stays while others move, and a note names the guard and the bundle."""
     held = ON_ONE[3]
-    quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
-    risks = RiskFigures(
-        figures={held.name: (TopicFigures(topic="persistent://shop/orders/t", producers=3, backlog_bytes=99),)},
-        around={NAMESPACE: Surroundings(quotas={SettingName.SIZE_QUOTA: quota})},
-    )
-    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, risks=risks))
-
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, risks=over_quota(held.name)))
     moved = {bundle for bundle, *_ in ways(proposal)}
     assert moved
     assert held.bundle not in moved
@@ -193,7 +173,6 @@ def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
 
 
 def test_a_bundle_that_was_moved_lately_rests() -> None:
-    """A bundle that was moved lately is not moved again, and notes tell of the guard and of moves by others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
 
     assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
@@ -202,7 +181,6 @@ def test_a_bundle_that_was_moved_lately_rests() -> None:
 
 
 def test_no_more_moves_than_the_policy_lets(golden: Golden) -> None:
-    """A plan has no more moves than the policy permits, and a note tells of the others."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
 
     assert len(ways(proposal)) == 2
@@ -217,38 +195,6 @@ def test_a_burst_that_is_over_is_no_reason(golden: Golden) -> None:
 
     assert proposal.batches == ()
     golden(proposal.notes[0])
-
-
-@pytest.mark.parametrize("found", [finding("broker-load-skew", broker(0), Severity.INFO), finding("tc-skew", "east")])
-def test_without_its_finding_there_is_nothing_to_say(found: Any) -> None:
-    """The planner proposes no step and writes no note without a warning of its own check."""
-    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, findings=(found,)))
-
-    assert (proposal.batches, proposal.notes) == ((), ())
-
-
-LOADS = st.builds(
-    Load,
-    topics=st.integers(1, 400),
-    bytes=st.integers(0, 50 * MEGABYTE),
-    producers=st.integers(0, 500),
-    consumers=st.integers(0, 500),
-)
-
-
-def spread_of(brokers: int, placed: Mapping[str, str], by_bundle: Mapping[str, PlacedBundle]) -> Fraction:
-    """Squared distances of brokers from the mean, in units of it or of what the check takes for a full broker."""
-    skew = Policy().broker_load_skew
-    full = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
-    spread = Fraction(0)
-    for at, least in enumerate(full):
-        held = {broker(number): 0 for number in range(brokers)}
-        for bundle, owner in placed.items():
-            mean = by_bundle[bundle].mean
-            held[owner] += (mean.topics, mean.bytes, mean.clients)[at]
-        middle = Fraction(sum(held.values()), brokers)
-        spread += sum(((amount - middle) / max(middle, Fraction(least))) ** 2 for amount in held.values())
-    return spread
 
 
 ALIKE = Load(topics=100, bytes=MEGABYTE, producers=5, consumers=5)
@@ -288,12 +234,6 @@ def test_every_move_improves_and_each_bundle_moves_once(
     for batch in proposal.batches:
         assert {place.broker: place.count for place in batch.after} == topics
     assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
-
-
-def peak_of(load: Load, other: Load) -> Load:
-    """The most of two loads, one by one."""
-    fields = ("topics", "bytes", "messages", "producers", "consumers")
-    return Load(**{field: max(getattr(load, field), getattr(other, field)) for field in fields})
 
 
 def test_a_large_cluster_is_balanced_in_time() -> None:

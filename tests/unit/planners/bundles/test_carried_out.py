@@ -14,7 +14,7 @@ from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.bundles import BundleRange, position_of
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.step import Change, SplitBundle, UnloadBundle
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import AdminPolicy
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.model.step import Change
     from pulsar_steward.pulsar.calls import Call
 
 POLICY = a_policy(bundle_topic_skew={"warning_topics_per_bundle": 120}, bundle_balance_remedy={"least_snapshots": 2})

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
@@ -20,8 +19,18 @@ from pulsar_steward.planners.bundles.drain import PLANNER
 from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
 from pulsar_steward.planners.registry import make_plan
 from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
+from tests.cases import cases
 from tests.unit.facts.test_load_manager import MODULAR
-from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, ways
+from tests.unit.planners.bundles.scenes import (
+    FULL_BROKER,
+    LOADS,
+    NAMESPACE,
+    a_stay,
+    assert_undoable,
+    finding,
+    load_of_stays,
+    ways,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +88,6 @@ def targets(proposal: Proposal) -> dict[str, list[str]]:
 
 
 def test_all_bundles_go_to_the_brokers_that_stay() -> None:
-    """All bundles of a draining broker are spread evenly over equal brokers that stay."""
     proposal = PLANNER.proposal(drain_scene(3, TEN))
     (batch,) = proposal.batches
     assert (batch.kind, batch.unit, batch.findings[0].subject) == ("broker_drain", "topics", broker(0))
@@ -90,16 +98,10 @@ def test_all_bundles_go_to_the_brokers_that_stay() -> None:
 
 
 def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
-    """A step of a drain states its reason and its effect, and its undo moves the bundle back."""
     step = PLANNER.proposal(drain_scene(3, TEN)).batches[0].steps[0]
-    assert isinstance(step.change, UnloadBundle)
-    assert isinstance(step.undo, UnloadBundle)
-    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
-    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    assert_undoable(step)
     for text in (step.why, step.effect, step.undo_note):
         golden(text)
-    assert step.guards
-    assert all(result.passed for result in step.guards)
 
 
 def test_the_fuller_of_those_that_stay_gets_less() -> None:
@@ -110,7 +112,6 @@ def test_the_fuller_of_those_that_stay_gets_less() -> None:
 
 
 def test_coordinators_come_first_and_pulsars_own_last() -> None:
-    """Bundles with the most coordinators move first, then the heaviest business bundles, and Pulsar's own last."""
     ranges = hashed_tc_bundles([broker(0)] * 4 + [broker(1)] * 4, 16)
     scene = planning_facts_with(4, ranges)
     heavy = a_stay(0, 90, Load(topics=400, bytes=9 * MEGABYTE))
@@ -180,7 +181,6 @@ def test_nothing_is_moved_where_the_rest_could_not_take_it(golden: Golden, field
 
 
 def test_a_bundle_that_fits_nowhere_stays_with_its_reason(golden: Golden) -> None:
-    """A bundle that no broker can take stays with a note that gives the reason, and the other bundles move."""
     stays = [a_stay(0, 1, Load(topics=300)), a_stay(0, 2, Load(topics=2000), peak=Load(topics=40_001))]
     others = [a_stay(number, 10 + number, Load(topics=10_000)) for number in (1, 2)]
     proposal = PLANNER.proposal(drain_scene(3, [*stays, *others]))
@@ -197,22 +197,30 @@ def test_room_is_used_up_as_bundles_come() -> None:
     assert {target: len(bundles) for target, bundles in given_to.items()} == {broker(1): 1, broker(2): 9}
 
 
-@pytest.mark.parametrize(
-    ("fields", "moved", "words"),
-    [
-        ({"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
-        ({"allowed": {NAMESPACE: (broker(0),)}}, {}, "isolation policies leave it to draining brokers alone"),
-        ({"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
-        ({"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
-        ({"idle": {broker(0): 2}}, {broker(1): 5, broker(2): 5}, "2 bundles of broker-00:8080 without a loaded topic"),
-        (
-            {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
-            {},
-            "Guard protected keeps bundles on a draining broker",
-        ),
-        ({"policy": draining(0, apply={"most_clients_per_step": 3})}, {}, "Guard clients keeps bundles"),
-    ],
-    ids=["isolated", "isolated there", "resting", "circling", "idle", "protected", "crowded"],
+@cases(
+    "fields, moved, words",
+    ("isolated", {"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, None),
+    (
+        "isolated there",
+        {"allowed": {NAMESPACE: (broker(0),)}},
+        {},
+        "isolation policies leave it to draining brokers alone",
+    ),
+    ("resting", {"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
+    ("circling", {"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
+    (
+        "idle",
+        {"idle": {broker(0): 2}},
+        {broker(1): 5, broker(2): 5},
+        "2 bundles of broker-00:8080 without a loaded topic",
+    ),
+    (
+        "protected",
+        {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
+        {},
+        "Guard protected keeps bundles on a draining broker",
+    ),
+    ("crowded", {"policy": draining(0, apply={"most_clients_per_step": 3})}, {}, "Guard clients keeps bundles"),
 )
 def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str | None) -> None:
     """A note gives the reason for which bundles stay on a draining broker; where all move there is none."""
@@ -244,15 +252,18 @@ def test_where_every_target_would_shed_it_it_stays() -> None:
     assert "Guard shedding keeps bundles on a draining broker" in proposal.notes[0]
 
 
-def test_an_empty_broker_asks_for_nothing() -> None:
-    """A draining broker that is already empty leads to neither steps nor notes."""
-    news = finding("broker-draining", broker(0), Severity.INFO)
-    proposal = PLANNER.proposal(drain_scene(3, (), findings=(news,)))
-    assert (proposal.batches, proposal.notes) == ((), ())
+def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
+    """The load of each bundle in units of the mean of brokers, or of what the check takes for a full broker."""
+    amounts = {stay.bundle: (stay.mean.topics, stay.mean.bytes, stay.mean.clients) for stay in stays}
+    sums = [sum(each[at] for each in amounts.values()) for at in range(len(FULL_BROKER))]
+    units = [max(total / brokers, least) for total, least in zip(sums, FULL_BROKER, strict=True)]
+    return {
+        bundle: sum((amount / unit for amount, unit in zip(each, units, strict=True)), 0.0)
+        for bundle, each in amounts.items()
+    }
 
 
 def test_a_plan_that_drains_balances_nothing_else() -> None:
-    """A plan that drains a broker balances neither coordinators nor bundles, and two notes say so."""
     ranges = hashed_tc_bundles([broker(0)] * 16, 16)
     scene = drain_scene(3, [*TEN, *of_coordinators(planning_facts_with(3, ranges))], tc_bundles=ranges)
     skews = (finding("tc-skew", "east"), finding("broker-load-skew", broker(0)))
@@ -262,28 +273,8 @@ def test_a_plan_that_drains_balances_nothing_else() -> None:
     assert sum("drains a broker" in note for note in plan.notes) == 2
 
 
-LOADS = st.builds(
-    Load,
-    topics=st.integers(1, 3000),
-    bytes=st.integers(0, 50 * MEGABYTE),
-    producers=st.integers(0, 500),
-    consumers=st.integers(0, 500),
-)
 PERCENT = st.floats(0, 90, allow_nan=False)
 MOST_TOPICS, MOST_PERCENT = 9000, 80
-
-
-def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
-    """The load of each bundle in units of the mean of brokers, or of what the check takes for a full broker."""
-    skew = a_policy().broker_load_skew
-    full = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
-    amounts = {stay.bundle: (stay.mean.topics, stay.mean.bytes, stay.mean.clients) for stay in stays}
-    sums = [sum(each[at] for each in amounts.values()) for at in range(len(full))]
-    units = [max(total / brokers, least) for total, least in zip(sums, full, strict=True)]
-    return {
-        bundle: sum((amount / unit for amount, unit in zip(each, units, strict=True)), 0.0)
-        for bundle, each in amounts.items()
-    }
 
 
 @settings(max_examples=80, deadline=None)
@@ -300,7 +291,6 @@ def weights(brokers: int, stays: Sequence[PlacedBundle]) -> dict[str, float]:
 def test_no_bundle_goes_to_a_broker_that_drains_or_is_full(
     brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]], least: int
 ) -> None:
-    """For any cluster each bundle moves at most once, from a draining broker to one that stays and has room for it."""
     stays = [a_stay(owner % brokers, number, load) for number, (owner, load) in enumerate(loads)]
     marked = sorted({number % brokers for number in sources})
     resources = {broker(number): Usage(cpu=used[number][0], direct_memory=used[number][1]) for number in range(brokers)}

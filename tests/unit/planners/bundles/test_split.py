@@ -11,19 +11,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import halves_by_topic_count
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import SplitBundle
 from pulsar_steward.model.units import MEGABYTE
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, RiskFigures
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, TopicFact
 from pulsar_steward.planners.bundles.parts import load_of
 from pulsar_steward.planners.bundles.split import PLANNER
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
-from tests.builders import NOW, a_policy, a_split, a_step, equal_ranges
+from tests.builders import NOW, a_policy, a_split, a_step, bundle_of, equal_ranges
+from tests.cases import row_by_row
 from tests.unit.planners.bundles.scenes import (
     CROWDED,
     NAMESPACE,
@@ -34,6 +33,7 @@ from tests.unit.planners.bundles.scenes import (
     crowded_scene,
     finding,
     hot,
+    over_quota,
     spread_out,
     topics_in,
 )
@@ -41,7 +41,6 @@ from tests.unit.planners.bundles.scenes import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pulsar_steward.planners.bundles.facts import TopicFact
     from tests.golden import Golden
 
 FIRST = equal_ranges(4)[0]
@@ -54,15 +53,13 @@ def positions_of(topics: Iterable[TopicFact]) -> tuple[int, ...]:
     return tuple(topic.position for topic in topics)
 
 
-@pytest.mark.parametrize(
-    ("counts", "splits"),
-    [
-        ((100, 0, 0, 0), 1),  # 50 of 100 in 5 bundles: 2.5 times the mean
-        ((899, 899, 899, 899), 0),
-        ((1000, 999, 999, 999), 4),
-        ((2000, 1, 1, 1), 3),
-        ((600, 50, 50, 50), 1),
-    ],
+@row_by_row(
+    "counts, splits",
+    ((100, 0, 0, 0), 1),  # 50 of 100 in 5 bundles: 2.5 times the mean
+    ((899, 899, 899, 899), 0),
+    ((1000, 999, 999, 999), 4),
+    ((2000, 1, 1, 1), 3),
+    ((600, 50, 50, 50), 1),
 )
 def test_a_crowded_bundle_is_split_until_the_check_warns_no_more(counts: tuple[int, ...], splits: int) -> None:
     """A crowded bundle is split until the check's thresholds are met with the bundles that there are afterwards."""
@@ -109,18 +106,15 @@ def test_a_hot_bundle_is_split_where_its_load_lies() -> None:
     assert all("MB/s" in step.why for batch in proposal.batches for step in batch.steps)
 
 
-@pytest.mark.parametrize(
-    ("load", "fields", "words"),
-    [
-        ({"bytes": 60 * MEGABYTE}, {}, "80 % of its throughput"),
-        ({"producers": 6000}, {}, "80 % of its clients"),
-        ({"messages": 6000}, {"limits": {"broker-00:8080": BrokerLimits(messages=1000)}}, "80 % of its messages"),
-    ],
+@row_by_row(
+    "load, fields, words",
+    ({"bytes": 60 * MEGABYTE}, {}, "80 % of its throughput"),
+    ({"producers": 6000}, {}, "80 % of its clients"),
+    ({"messages": 6000}, {"limits": {"broker-00:8080": BrokerLimits(messages=1000)}}, "80 % of its messages"),
 )
 def test_a_topic_that_dominates_its_bundle_needs_partitions(
     load: dict[str, int], fields: dict[str, Any], words: str
 ) -> None:
-    """A bundle that one topic dominates is not split, and a note advises more partitions for that topic."""
     small = {name: amount // 60 for name, amount in load.items()}
     crowd = a_crowd([a_suspect(FIRST, [load, *[small] * 15])])
 
@@ -145,14 +139,12 @@ def test_what_a_broker_would_split_itself_counts() -> None:
     assert len(after_splits(crowd, limited)) == 2
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"positions": None}, "are not in the snapshot"),
-        ({"owner": None}, "there is no owner"),
-        ({"topics": ()}, "too many topics"),
-        ({"positions": (5,) * 2000}, "one hash position"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({"positions": None}, "are not in the snapshot"),
+    ({"owner": None}, "there is no owner"),
+    ({"topics": ()}, "too many topics"),
+    ({"positions": (5,) * 2000}, "one hash position"),
 )
 def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str, golden: Golden) -> None:
     """No split is proposed when it cannot be worked out from the snapshot, and the notes name bundle and reason."""
@@ -166,16 +158,15 @@ def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str, g
     golden(proposal.notes[1])
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"unread": ("broker-02:8080",)}, "the snapshot is partial without broker-02:8080"),
-        ({"policy": a_policy(plan={"standing_snapshots": 2})}, "not stood for 2 snapshots"),
-        ({"claimed": frozenset({NAMESPACE})}, "this plan already changes its bundles"),
-        ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
-        ({"moved_at": {f"{NAMESPACE}/{FIRST}": NOW}}, "Guard cooldown keeps bundles"),
-        ({"bundles": msgspec.structs.replace(crowded_scene(crowded(0)).bundles, crowds=())}, "not in the snapshot"),
-    ],
+@row_by_row(
+    "fields, words",
+    ({"unread": ("broker-02:8080",)}, "the snapshot is partial without broker-02:8080"),
+    ({"policy": a_policy(plan={"standing_snapshots": 2})}, "not stood for 2 snapshots"),
+    ({"claimed": frozenset({NAMESPACE})}, "this plan already changes its bundles"),
+    ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
+    ({"moved_at": {f"{NAMESPACE}/{FIRST}": NOW}}, "Guard cooldown keeps bundles"),
+    ({"circling": {NAMESPACE: (str(FIRST),)}}, "Guard circles"),
+    ({"bundles": msgspec.structs.replace(crowded_scene(crowded(0)).bundles, crowds=())}, "not in the snapshot"),
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     """Partial snapshots, young findings, claims, guards and missing bundles prevent a split, and a note says so."""
@@ -185,14 +176,12 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     assert words in proposal.notes[0]
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "found",
-    [
-        finding("bundle-topic-skew", NAMESPACE, Severity.INFO),
-        finding("bundle-topic-skew", "pulsar/system"),
-        finding("hot-bundle", f"pulsar/east/broker-00:8080/{FIRST}"),
-        finding("tc-skew", "east"),
-    ],
+    finding("bundle-topic-skew", NAMESPACE, Severity.INFO),
+    finding("bundle-topic-skew", "pulsar/system"),
+    finding("hot-bundle", f"pulsar/east/broker-00:8080/{FIRST}"),
+    finding("tc-skew", "east"),
 )
 def test_what_is_not_its_business_is_left_alone(found: Any) -> None:
     """Information, coordinators' bundles, heartbeats and other checks' findings lead to neither a step nor a note."""
@@ -213,33 +202,16 @@ def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
     assert step.effect.endswith("all clients stay connected") is stay
 
 
-def test_a_namespace_in_which_bundles_move_in_circles_is_left_alone() -> None:
-    """No split is proposed in a namespace whose bundles move in circles, and the note names the guard."""
-    proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10), circling={NAMESPACE: (str(FIRST),)}))
-
-    assert proposal.batches == ()
-    assert "Guard circles" in proposal.notes[0]
-
-
 @pytest.mark.parametrize("producers_held", ["lower", "upper", "none"])
 def test_hazards_are_those_of_the_part_that_is_split(producers_held: str) -> None:
     """A topic over its quota, which a note tells, keeps its bundle and its half from a split, not the other half."""
     crowd = crowded(2500, 900, 900, 900)
     topics = crowd.suspects[0].topics
     held = {"lower": topics[0], "upper": topics[-1]}.get(producers_held)
-    figures = TopicFigures(topic=held.topic, producers=3, backlog_bytes=100) if held else None
-    risks = RiskFigures(
-        figures={f"{NAMESPACE}/{FIRST}": (figures,)} if figures else {},
-        around={
-            NAMESPACE: Surroundings(
-                quotas={SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)}
-            )
-        },
-    )
+    risks = over_quota(f"{NAMESPACE}/{FIRST}", held.topic) if held else over_quota(None)
     planning = crowded_scene(crowd, risks=risks)
     proposal = PLANNER.proposal(planning)
-
-    split = {step.change.bundle for batch in proposal.batches for step in batch.steps if step.change.namespace}  # type: ignore[union-attr]  # all are splits
+    split = {bundle_of(step) for batch in proposal.batches for step in batch.steps}
     assert (str(FIRST) in split) is (held is None)
     assert split >= {str(bundle) for bundle in equal_ranges(4)[1:]}
     assert any("Guard producers_return" in note for note in proposal.notes) is (held is not None)
@@ -339,14 +311,5 @@ def test_ten_thousand_bundles_are_split_in_time() -> None:
 
 def test_ranges_of_made_up_bundles_are_those_of_pulsar() -> None:
     """Made-up bundles have the ranges of a new namespace of Pulsar, also if their number is no power of two."""
-    assert [str(bundle) for bundle in equal_ranges(4)] == [
-        "0x00000000_0x40000000",
-        "0x40000000_0x80000000",
-        "0x80000000_0xc0000000",
-        "0xc0000000_0xffffffff",
-    ]
-    assert [str(bundle) for bundle in equal_ranges(3)] == [
-        "0x00000000_0x55555555",
-        "0x55555555_0xaaaaaaaa",
-        "0xaaaaaaaa_0xffffffff",
-    ]
+    edges = [(bundle.lower, bundle.upper) for bundle in equal_ranges(3)]
+    assert edges == [(0, 0x55555555), (0x55555555, 0xAAAAAAAA), (0xAAAAAAAA, 0xFFFFFFFF)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from plotly import graph_objects, io, offline  # type: ignore[import-untyped]  # it has none
+from plotly import graph_objects  # type: ignore[import-untyped]  # it has none
 
 from pulsar_steward.outside_text import shown
 
@@ -65,14 +65,11 @@ def label(name: str, most: int = _LABEL) -> str:
     return escaped(name if len(name) <= most else "…" + name[1 - most :])
 
 
-def hover(names: Sequence[str], *words: Sequence[str]) -> list[list[str]]:
-    """Text at the pointer: the full name and a line for each of the other columns."""
-    return [[escaped(each) for each in row] for row in zip(names, *words, strict=True)]
-
-
-def hover_template(*columns: int) -> str:
-    """Template that shows these columns of `hover`, a line each."""
-    return "<br>".join(f"%{{customdata[{column}]}}" for column in columns) + "<extra></extra>"
+def hover(names: Sequence[str], *words: Sequence[str]) -> dict[str, Any]:
+    """Fields of a trace for the text at the pointer: the full name and a line for each of the other columns."""
+    lines = "<br>".join(f"%{{customdata[{column}]}}" for column in range(1 + len(words)))
+    rows = [[escaped(each) for each in row] for row in zip(names, *words, strict=True)]
+    return {"customdata": rows, "hovertemplate": f"{lines}<extra></extra>"}
 
 
 def named_rows(names: Sequence[str], most: int = _LABEL) -> dict[str, object]:
@@ -94,9 +91,10 @@ Trace: TypeAlias = Any
 """`plotly.graph_objects.Bar` or `Scatter`."""
 
 
-def bars(**fields: object) -> Trace:
-    """Trace of horizontal bars."""
-    return graph_objects.Bar(orientation="h", textposition="outside", cliponaxis=False, **fields)
+def bars(values: Sequence[float], color: str | list[str], **fields: object) -> Trace:
+    """Trace of horizontal bars, one below the other."""
+    places, ends = list(range(len(values))), {"textposition": "outside", "cliponaxis": False}
+    return graph_objects.Bar(x=values, y=places, orientation="h", marker={"color": color}, **ends, **fields)
 
 
 def points(**fields: object) -> Trace:
@@ -105,13 +103,7 @@ def points(**fields: object) -> Trace:
 
 
 def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
-    """A figure in the page's style, without a template of its own.
-
-    Args:
-        *traces: The traces that it draws.
-        height: Pixels.
-        **layout: Settings besides the ones that all charts share.
-    """
+    """A figure of these traces in the page's style, without a template of its own; the height is in pixels."""
     figure = graph_objects.Figure(traces, layout={"template": graph_objects.layout.Template()})
     figure.update_layout(
         height=height,
@@ -129,13 +121,3 @@ def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
     figure.update_yaxes(automargin=True, zeroline=False, fixedrange=True, gridcolor="#999")
     figure.update_layout(**layout)
     return figure
-
-
-def as_json(figure: Figure) -> str:
-    """The figure as JSON for the script."""
-    return str(io.to_json(figure))
-
-
-def library() -> str:
-    """Plotly's script, from its package."""
-    return str(offline.get_plotlyjs())
