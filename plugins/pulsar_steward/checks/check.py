@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -26,6 +26,14 @@ MAX_FINDINGS = 100
 
 Row = Mapping[str, Any]
 """One row of a query's result, by column."""
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> Mapping[tuple[Any, ...], list[Row]]:
+    """Rows by the values of some columns, in order; no rows for other values."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[name] for name in columns)].append(row)
+    return found
 
 
 @dataclass(frozen=True)
@@ -220,7 +228,10 @@ class Judgement:
     broke: bool = False
 
     def __post_init__(self) -> None:
-        """Orders the findings, and moves those beyond the limit into the counts; a finding is an answer in any case."""
+        """Orders the findings, and moves those beyond the limit into the counts.
+
+        A finding is an answer, whatever else is unknown; without any, there are no further ones either.
+        """
         turns: Counter[tuple[Severity, str]] = Counter()
         placed: list[tuple[int, int, Finding]] = []
         for finding in self.findings:
@@ -236,6 +247,9 @@ class Judgement:
         object.__setattr__(self, "findings", findings[:MAX_FINDINGS])
         if findings:
             object.__setattr__(self, "cannot_tell", None)
+        else:
+            object.__setattr__(self, "more", 0)
+            object.__setattr__(self, "graded", Counter())
 
 
 @dataclass(frozen=True)
@@ -363,6 +377,16 @@ def if_any(selected: str, words: str) -> Reason:
 def if_none(selected: str, words: str) -> Reason:
     """Reason that holds if a result has no rows."""
     return lambda queried, _context: None if queried[selected].rows else words
+
+
+def if_counted(selected: str, words: Callable[[int], str]) -> Reason:
+    """Reason that holds if a result counts anything: its first column, added up over all shards, which `words` gets."""
+
+    def said(queried: Queried, _context: CheckContext[Any]) -> str | None:
+        count = sum(next(iter(row.values())) for row in queried[selected].rows)
+        return words(count) if count else None
+
+    return said
 
 
 @dataclass(frozen=True, kw_only=True)

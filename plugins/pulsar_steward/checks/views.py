@@ -38,6 +38,7 @@ MACROS = (
     # Text between the domain and the last slash; for an old name it includes the cluster. A pattern would be slower.
     """create macro namespace_of(topic) as
         split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
+    "create macro valid(document) as case when json_valid(document) then document end",
     f"create macro of_users(topic) as {OF_USERS}",
     f"create macro is_reader(subscription) as regexp_matches(subscription, '{PATTERNS[HolderKind.READER]}')",
     f"create macro is_heartbeat(namespace) as regexp_matches(namespace, '{HEARTBEAT}')",
@@ -94,7 +95,7 @@ SHARED = (
         """select namespace, own.persistence.bookkeeperEnsemble as ensemble,
             case when own.persistence.managedLedgerMaxMarkDeleteRate >= 0
                 then own.persistence.managedLedgerMaxMarkDeleteRate end as mark_deletes_per_second
-        from (select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
+        from (select namespace, json_transform(valid(policies_json),
             '{"persistence": {"bookkeeperEnsemble": "BIGINT", "managedLedgerMaxMarkDeleteRate": "DOUBLE"}}') as own
             from namespaces)
         where own.persistence is not null""",

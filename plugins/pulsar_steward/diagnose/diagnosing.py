@@ -23,10 +23,7 @@ from pulsar_steward.snapshots.folder import LOOK_BACK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
     from pulsar_steward.checks.check import AboutSnapshot, Check, Judgement
-    from pulsar_steward.diagnose.queries import QuerySet
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import Policy
@@ -66,11 +63,16 @@ def diagnose(
     of_trends = trends_queries(about, policy)
     queried = ask(snapshot, [*query_sets, of_trends], VIEWS, map_over, threads)
     results = judged(checks, query_sets, queried)
-    verdicts = [_told(verdict_of(each.check, each.judgement, about)) for each in results]
+    verdicts = [verdict_of(each.check, each.judgement, about) for each in results]
+    for verdict in verdicts:
+        log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
     found = [finding for each in results for finding in each.judgement.findings]
     findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))
     folder.begin_diagnosis()
-    folder.write(TRENDS, _trends(of_trends, queried, earlier))
+    own = queried[NAME]
+    if isinstance(own, QueryFailed):
+        raise own
+    folder.write(TRENDS, trends(own, of_trends.context, earlier[0].read(TRENDS) if earlier else None))
     folder.write(FAILOVERS, rows_of(FAILOVERS, failovers(query_sets, queried)))
     folder.write(FINDINGS, rows_of(FINDINGS, [_row(finding) for finding in findings]))
     folder.write(VERDICTS, rows_of(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
@@ -126,19 +128,6 @@ def _small_tables_in(queries: Sequence[str]) -> list[Table]:
     """Small tables, including earlier findings, that queries on earlier snapshots name, and `SNAPSHOT`."""
     words = {word for query in queries for word in re.findall(r"\w+", query)}
     return [table for table in SMALL_BEFORE if table is SNAPSHOT or table.name in words]
-
-
-def _told(verdict: Verdict) -> Verdict:
-    log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
-    return verdict
-
-
-def _trends(query_set: QuerySet, queried: Mapping[str, object], earlier: Sequence[SnapshotFolder]) -> pa.Table:
-    own = queried[NAME]
-    if isinstance(own, QueryFailed):
-        raise own
-    before = earlier[0].read(TRENDS) if earlier else None
-    return trends(own, query_set.context, before)  # type: ignore[arg-type]  # no error is left
 
 
 def _row(finding: Finding) -> dict[str, object]:

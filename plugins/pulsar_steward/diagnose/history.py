@@ -67,18 +67,13 @@ def with_history(findings: Sequence[Finding], taken_at: datetime, earlier: Itera
     """
     known: dict[Key, FindingAge] = {}
     unsettled = {finding.check_id for finding in findings}
-    for diagnosis in _until(earlier, unsettled):
+    for diagnosis in earlier if unsettled else ():
         settled = unsettled & diagnosis.judged
         known |= {key: stood for key, stood in diagnosis.stood.items() if key[0] in settled}
         unsettled -= settled
-    return [_stood(finding, known.get((finding.check_id, finding.subject)), taken_at) for finding in findings]
-
-
-def _until(earlier: Iterable[Diagnosis], unsettled: set[str]) -> Iterator[Diagnosis]:
-    for diagnosis in earlier if unsettled else ():
-        yield diagnosis
         if not unsettled:
-            return
+            break
+    return [_stood(finding, known.get((finding.check_id, finding.subject)), taken_at) for finding in findings]
 
 
 def _stood(finding: Finding, before: FindingAge | None, taken_at: datetime) -> Finding:

@@ -57,7 +57,17 @@ def run_checks(
 
 def query_sets_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[QuerySet]:
     """Queries of checks and of the checks that they depend on, each check once, with the limits in force for it."""
-    return [_query_set_of(check, about, policy) for check in with_those_they_rest_on(checks)]
+    own = policy.for_cluster(about.cluster) if policy.clusters else policy
+    query_sets = []
+    for check in with_those_they_rest_on(checks):
+        parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
+        if check.scope is Scope.NAMESPACE:
+            division = divided(own, check.sections)
+            numbered = enumerate(division.policies) if len(division.policies) > 1 else ()
+            parts = tuple((getattr(each, check.section), tuple(division.names(number))) for number, each in numbered)
+        context = CheckContext(about=about, policy=own, limits=getattr(own, check.section), parts=parts)
+        query_sets.append(QuerySet(check.check_id, check, context))
+    return query_sets
 
 
 def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
@@ -65,18 +75,6 @@ def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
     given = {check.check_id: check for check in checks}
     needed = [given.get(name) or BY_ID[name] for check in checks for name in check.rests_on]
     return list({check.check_id: check for check in (*needed, *checks)}.values())
-
-
-def _query_set_of(check: Check, about: AboutSnapshot, policy: Policy) -> QuerySet:
-    """Queries of a check, with the limits in force for it."""
-    own = policy.for_cluster(about.cluster) if policy.clusters else policy
-    parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
-    if check.scope is Scope.NAMESPACE:
-        division = divided(own, check.sections)
-        numbered = enumerate(division.policies) if len(division.policies) > 1 else ()
-        parts = tuple((getattr(each, check.section), tuple(division.names(number))) for number, each in numbered)
-    context = CheckContext(about=about, policy=own, limits=getattr(own, check.section), parts=parts)
-    return QuerySet(check.check_id, check, context)
 
 
 def judged(

@@ -77,7 +77,10 @@ def ask(
         map_over: Runs the queries on shards.
         threads: Threads of one shard's database.
     """
-    once, of_each = _of_shards(query_sets)
+    of_shards = [
+        (query.small, prepared(each, name, query)) for each in query_sets for name, query in each.queries.shards.items()
+    ]
+    once, of_each = (tuple(each for small, each in of_shards if small is first) for first in (True, False))
     now, *before = _with_moves(snapshot, query_sets, map_over, threads)
     tasks = [replace(each, queries=of_each, views=tuple(views)) for each in now]
     tasks[0] = replace(tasks[0], queries=(*once, *of_each))
@@ -89,14 +92,6 @@ def ask(
         last = [text_of(query) for each in query_sets for query in each.queries.cluster.values()]
         prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), last)
         return {each.name: _concluded(connection, each, queried) for each in query_sets}
-
-
-def _of_shards(query_sets: Sequence[QuerySet]) -> tuple[tuple[PreparedQuery, ...], tuple[PreparedQuery, ...]]:
-    """Queries on shards, ready to run: first queries on small tables only, then queries on each shard."""
-    asked = [
-        (query.small, prepared(each, name, query)) for each in query_sets for name, query in each.queries.shards.items()
-    ]
-    return tuple(each for small, each in asked if small), tuple(each for small, each in asked if not small)
 
 
 def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
@@ -210,7 +205,8 @@ def looked_back(
     map_over: MapOver,
 ) -> dict[Key, ShardRows]:
     """Results of queries on earlier snapshots, newest first; all snapshots are read together."""
-    looking = [each for each in query_sets if each.queries.earlier and not _failed(each, queried)]
+    failed = {whose for (whose, _), each in queried.items() if each.rows is None}
+    looking = [each for each in query_sets if each.queries.earlier and each.name not in failed]
     if not looking:
         return {}
     asked = {
@@ -271,10 +267,6 @@ def _wanted(looking: Sequence[QuerySet], number: int, *, small: bool) -> list[Ke
 def _recent(context: CheckContext[Any], query: LookBack, number: int) -> bool:
     about, minutes = context.about, context.longest(query.minutes)
     return about.earlier[number].taken_at >= about.taken_at - timedelta(minutes=minutes)
-
-
-def _failed(query_set: QuerySet, queried: Mapping[Key, ShardRows]) -> bool:
-    return any(queried[query_set.name, name].rows is None for name in query_set.queries.shards)
 
 
 def _rows_of(queried: Mapping[Key, ShardRows], name: str) -> dict[str, pa.Table]:

@@ -7,7 +7,7 @@ table, and the largest backlogs of one snapshot, to see which backlogs grow.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -65,47 +65,46 @@ class _Point(NamedTuple):
 class _TrendQueries:
     """Queries for the figures of `trends`."""
 
-    shards: Mapping[str, Query] = field(
-        default_factory=lambda: {
-            "of_topics": Query("""
-                select coalesce(sum(backlog_bytes), 0)::bigint as backlog, count(*) as topics,
-                    coalesce(sum(producers), 0)::bigint as producers, coalesce(sum(consumers), 0)::bigint as consumers,
-                    (select count(*) from raw_subscriptions) as subscriptions
-                from raw_topics
-            """),
-            "of_processes": Query(f"""
-                select source as broker, max(value) filter (series = '{SUCCEEDED}') as created,
-                    $now - max(value) filter (series = '{STARTED}') as uptime_seconds
-                from raw_metrics
-                where source_kind = 'broker' and series in ('{SUCCEEDED}', '{STARTED}') and isfinite(value)
-                group by source
-            """),
-            "largest": Query(
-                "select topic, backlog_bytes from raw_topics where backlog_bytes > 0",
-                worst_first="backlog_bytes desc, topic",
-                most=LARGEST,
-            ),
-        }
-    )
-    earlier: Mapping[str, LookBack] = field(
-        default_factory=lambda: {
-            "before": looking_back(
-                "select topic, raw_topics.backlog_bytes from raw_topics semi join largest using (topic)"
-            )
-        }
-    )
-    cluster: Mapping[str, Query] = field(
-        default_factory=lambda: {
-            "brokers": Query("select broker, read, topics from brokers"),
-            "held": Query("select broker, count(*) as held from transaction_coordinators group by broker"),
-        }
-    )
+    shards: Mapping[str, Query]
+    earlier: Mapping[str, LookBack]
+    cluster: Mapping[str, Query]
+
+
+_QUERIES = _TrendQueries(
+    shards={
+        "of_topics": Query("""
+            select coalesce(sum(backlog_bytes), 0)::bigint as backlog, count(*) as topics,
+                coalesce(sum(producers), 0)::bigint as producers, coalesce(sum(consumers), 0)::bigint as consumers,
+                (select count(*) from raw_subscriptions) as subscriptions
+            from raw_topics
+        """),
+        "of_processes": Query(f"""
+            select source as broker, max(value) filter (series = '{SUCCEEDED}') as created,
+                $now - max(value) filter (series = '{STARTED}') as uptime_seconds
+            from raw_metrics
+            where source_kind = 'broker' and series in ('{SUCCEEDED}', '{STARTED}') and isfinite(value)
+            group by source
+        """),
+        "largest": Query(
+            "select topic, backlog_bytes from raw_topics where backlog_bytes > 0",
+            worst_first="backlog_bytes desc, topic",
+            most=LARGEST,
+        ),
+    },
+    earlier={
+        "before": looking_back("select topic, raw_topics.backlog_bytes from raw_topics semi join largest using (topic)")
+    },
+    cluster={
+        "brokers": Query("select broker, read, topics from brokers"),
+        "held": Query("select broker, count(*) as held from transaction_coordinators group by broker"),
+    },
+)
 
 
 def trends_queries(about: AboutSnapshot, policy: Policy) -> QuerySet:
     """Queries for trends, with the limits for growing backlogs."""
     own = policy.for_cluster(about.cluster)
-    return QuerySet(NAME, _TrendQueries(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
+    return QuerySet(NAME, _QUERIES, CheckContext(about=about, policy=own, limits=own.backlog_growing))
 
 
 def trends(queried: Queried, context: CheckContext[Any], recorded: pa.Table | None) -> pa.Table:
@@ -120,9 +119,9 @@ def trends(queried: Queried, context: CheckContext[Any], recorded: pa.Table | No
     own = [*_of_cluster(queried, context.about), *_of_brokers(queried, context.about)]
     growing = _of_growing_topics(queried, context)
     if growing is None:
-        rows = [*own, *(() if recorded is None else (each for each in past if each.measure != TOPIC_BACKLOG))]
-        rows += _connection_rates(queried, own, past)
-        return _table(rows)
+        return _table(
+            [*own, *_connection_rates(queried, own, past), *(each for each in past if each.measure != TOPIC_BACKLOG)]
+        )
     # A topic that still grows keeps its recorded points; only the first point of its growth is computed again.
     subjects, known = {each.subject for each in growing}, {(each.subject, each.taken_at) for each in growing}
     carried = [

@@ -128,7 +128,7 @@ _POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENT
 
 def _document(column: str, shape: str) -> str:
     """SQL for the fields of a document; null for invalid JSON, so that one bad document does not break the query."""
-    return f"json_transform(case when json_valid({column}) then {column} end, '{shape}')"
+    return f"json_transform(valid({column}), '{shape}')"
 
 
 def _set_by(own: str, default: str) -> str:
@@ -367,7 +367,7 @@ are the quota in percent of the retention, null if one of them has no limit; `pe
 
 DEDUPLICATION = f"""
 select namespace, coalesce(
-    try_cast(case when json_valid(policies_json) then policies_json end->>'deduplicationEnabled' as boolean),
+    try_cast(valid(policies_json)->>'deduplicationEnabled' as boolean),
     (select lower(trim(value)) = 'true' from usual_settings where key = '{DEDUPLICATED}')) as deduplicated
 from namespaces where policies_json is not null
 """

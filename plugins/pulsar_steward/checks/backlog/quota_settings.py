@@ -11,15 +11,14 @@ from pulsar_steward.checks.backlog.quotas import (
     defaults_known,
     holds_producers,
     set_by,
-    unknown_defaults,
 )
-from pulsar_steward.checks.check import Query, RowCheck, Scope
+from pulsar_steward.checks.check import Query, RowCheck, Scope, if_counted
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class BacklogQuotaMissingPolicy(Section):
@@ -232,15 +231,6 @@ where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
 """
 
 
-def _unknown(queried: Queried, _context: CheckContext[TtlBeforeQuotaPolicy]) -> str | None:
-    namespaces = queried["delay_unknown"].one["namespaces"]
-    delay = (
-        f"{counted(namespaces, 'namespace')} {'has' if namespaces == 1 else 'have'} a TTL above an age quota, and how"
-        f" much later than its time that one acts was not read ({PRECISE}, {ROLLOVER})."
-    )
-    return unknown_defaults(queried, "limit_seconds", "ttl_seconds") or (delay if namespaces else None)
-
-
 def _early(row: Row) -> str:
     meant = (
         f"{row['seconds_policy']} never stops producers, and what nobody consumed in time is lost instead"
@@ -284,6 +274,15 @@ TTL_BEFORE_QUOTA = RowCheck(
     subject="namespace",
     evidence=_early,
     figures=TtlFigures,
-    missing=_unknown,
+    missing=(
+        defaults_known("limit_seconds", "ttl_seconds"),
+        if_counted(
+            "delay_unknown",
+            lambda count: (
+                f"{counted(count, 'namespace')} {'has' if count == 1 else 'have'} a TTL above an age quota, and how"
+                f" much later than its time that one acts was not read ({PRECISE}, {ROLLOVER})."
+            ),
+        ),
+    ),
     quiet="No namespace has a TTL before its age quota acts.",
 )

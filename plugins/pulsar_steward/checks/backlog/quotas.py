@@ -5,7 +5,7 @@ Whatever the settings, brokers measure a backlog from the mark-delete position o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ from pulsar_steward.model.units import bytes_in_words, counted, epoch_in_words, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.checks.check import Queried, QueryRows, Reason, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Reason, Row
     from pulsar_steward.model.finding import Finding
 
 INTERVAL = "backlogQuotaCheckIntervalInSeconds"
@@ -67,10 +67,12 @@ def ages_not_read(of: str = "true") -> Query:
     """)
 
 
-def unknown_ages(selected: QueryRows) -> str | None:
-    """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
+def unknown_ages(queried: Queried, _context: CheckContext[Any] | None = None) -> str | None:
+    """Reason why silence about age quotas proves nothing, by the query `ages_unread`; None: all ages were read."""
     one, many = "topic with an age quota has", "topics with an age quota have"
-    return _not_asked(selected, one, many, "a backlog whose age was not read (brokers before 3.0 report none)")
+    return _not_asked(
+        queried["ages_unread"], one, many, "a backlog whose age was not read (brokers before 3.0 report none)"
+    )
 
 
 def policies_not_read(percent: str) -> Query:
@@ -86,9 +88,10 @@ def policies_not_read(percent: str) -> Query:
     """)
 
 
-def unknown_policies(selected: QueryRows) -> str | None:
-    """Reason why the absence of findings about a quota's effect proves nothing; None if all policies are known."""
-    return _not_asked(selected, "topic is", "topics are", "near a quota whose policy was not read")
+def unknown_policies(queried: Queried, _context: CheckContext[Any]) -> str | None:
+    """Reason why silence about a quota's effect proves nothing, by `policies_unread`; None: all are known."""
+    what = "near a quota whose policy was not read"
+    return _not_asked(queried["policies_unread"], "topic is", "topics are", what)
 
 
 def _not_asked(selected: QueryRows, one: str, many: str, what: str) -> str | None:
@@ -157,7 +160,11 @@ def slowest_words(row: Row) -> str:
     # Brokers count entries, and a batch of messages is one.
     entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
     batches = f" (lately of up to {counted(batch, 'message')} each)" if batch > 1 else ""
-    words, began = f" Slowest is {holder.words} with {entries}{batches}", _began(slowest["began_later_milliseconds"])
+    words, began = f" Slowest is {holder.words} with {entries}{batches}", ""
+    if slowest["began_later_milliseconds"] is not None:  # it is younger than what it has not read
+        made = epoch_in_words(slowest["began_later_milliseconds"])
+        began = f" It was made {made}, after its first unread message was stored: it began in what was kept,"
+        began += " or was reset."
     if slowest["consumers"] == 0:
         return f"{words}; no consumer is connected to it.{began}"
     if row["held"] is not None:
@@ -171,14 +178,6 @@ def slowest_words(row: Row) -> str:
         f" {consumer['address'] or '(address not told)'}{since} holds {max(consumer['unacked_messages'], 0):,}"
         f" unacknowledged{', blocked' if consumer['blocked'] else ''}.{began}"
     )
-
-
-def _began(made_milliseconds: int | None) -> str:
-    """Further sentence on a subscription that is younger than what it has not read."""
-    if made_milliseconds is None:
-        return ""
-    made = epoch_in_words(made_milliseconds)
-    return f" It was made {made}, after its first unread message was stored: it began in what was kept, or was reset."
 
 
 KEEPS_A_BACKLOG = (

@@ -15,6 +15,7 @@ from pulsar_steward.checks.backlog.quotas import (
     PRECISION,
     ages_not_read,
     consequence,
+    defaults_known,
     delayed_words,
     figures,
     holds_producers,
@@ -27,7 +28,7 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_defaults,
     unknown_policies,
 )
-from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning, if_counted
 from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
@@ -79,13 +80,12 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
                 figures=figures({**row, "holds_producers": policy and int(policy.startswith("producer_"))}),
             )
         )
-    if findings:
-        found = queried["found"]
-        listed = told_once(findings, queried["precision"])
-        return Judgement(findings=listed, more=found.more, graded=found.more_by(critical_or_warning))
     return Judgement(
+        findings=told_once(findings, queried["precision"]),
+        more=queried["found"].more,
+        graded=queried["found"].more_by(critical_or_warning),
         quiet="No topic's backlog is close to its quota.",
-        cannot_tell=unknown_defaults(queried, "limit_bytes", "limit_seconds") or unknown_ages(queried["ages_unread"]),
+        cannot_tell=unknown_defaults(queried, "limit_bytes", "limit_seconds") or unknown_ages(queried),
     )
 
 
@@ -186,11 +186,7 @@ PRODUCER_HOLD_RESTART_RISK = RowCheck(
     subject="topic",
     evidence=_held,
     figures=figures,
-    missing=lambda queried, _context: (
-        unknown_defaults(queried, "limit_bytes", "limit_seconds", "policy")
-        or unknown_policies(queried["policies_unread"])
-        or unknown_ages(queried["ages_unread"])
-    ),
+    missing=(defaults_known("limit_bytes", "limit_seconds", "policy"), unknown_policies, unknown_ages),
     quiet="No topic is near a quota that shuts producers out.",
 )
 
@@ -264,25 +260,6 @@ SHUT_OUT = f"""
 select count(*) as topics from ages_not_read
 where ({holds_producers("seconds_policy")} or seconds_policy is null) and coalesce(producers, 0) = 0
 """
-
-
-def _stuck_unknown(queried: Queried, _context: CheckContext[QuotaStuckPolicy]) -> str | None:
-    """Reason why the absence of findings proves nothing; topics might be stuck by an age that was not read."""
-    over, count = queried["over_quota"], sum(row["topics"] for row in queried["shut_out"].rows)
-    not_drilled = (
-        f"{counted(count, 'topic')} without producers {'is' if count == 1 else 'are'} under an age quota that shuts"
-        f" them out, and {'its' if count == 1 else 'their'} age was not read."
-    )
-    too_many = (
-        f"Of {counted(over.count, 'topic')} over a quota that shuts producers out the fullest {MAX_OVER:,} were looked"
-        " at."
-    )
-    return (
-        unknown_defaults(queried, "limit_bytes", "limit_seconds", "policy")
-        or unknown_policies(queried["policies_unread"])
-        or (not_drilled if count else None)
-        or (too_many if over.more else None)
-    )
 
 
 def _stuck(row: Row) -> str:
@@ -359,6 +336,22 @@ QUOTA_STUCK = RowCheck(
             "plausible_bytes_per_entry": row["plausible_bytes"],
         }
     ),
-    missing=_stuck_unknown,
+    missing=(
+        defaults_known("limit_bytes", "limit_seconds", "policy"),
+        unknown_policies,
+        if_counted(  # topics that might be stuck by an age that was not read
+            "shut_out",
+            lambda count: (
+                f"{counted(count, 'topic')} without producers {'is' if count == 1 else 'are'} under an age quota that"
+                f" shuts them out, and {'its' if count == 1 else 'their'} age was not read."
+            ),
+        ),
+        lambda queried, _context: (
+            f"Of {counted(queried['over_quota'].count, 'topic')} over a quota that shuts producers out the fullest"
+            f" {MAX_OVER:,} were looked at."
+            if queried["over_quota"].more
+            else None
+        ),
+    ),
     quiet="No quota shuts producers out without a backlog.",
 )

@@ -8,7 +8,7 @@ from pulsar_steward.checks.backlog.quotas import DEFAULTS, defaults_known, set_b
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.broker_defaults import OFFLOAD_DRIVER
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, epoch_in_words, seconds_in_words
@@ -280,27 +280,26 @@ def too_short(queried: Queried, context: CheckContext[RetentionTooShortPolicy]) 
 
     tight = [row for row in queried["tight"].rows if row["percent"] < percent_over(row["namespace"])]
     tight.sort(key=lambda row: (-row["percent"], row["subject"]))
-    findings = [
-        *(_retention_finding(row, row["topic"], Severity.WARNING, _outgrown(row)) for row in queried["outgrown"].rows),
-        *(
-            _retention_finding(
-                row,
-                row["subject"],
-                Severity.INFO,
-                f"The quota takes {row['percent']:,} % of the retention: there is little room to raise it.",
-            )
-            for row in tight
-        ),
-    ]
+    little = "of the retention: there is little room to raise it."
+    told = (
+        *((row, row["topic"], Severity.WARNING, _outgrown(row)) for row in queried["outgrown"].rows),
+        *((row, row["subject"], Severity.INFO, f"The quota takes {row['percent']:,} % {little}") for row in tight),
+    )
+    findings = tuple(
+        RETENTION_TOO_SHORT.finding(
+            severity=severity, subject=subject, evidence=words, figures=convert(row, RetentionFigures).by_name
+        )
+        for row, subject, severity, words in told
+    )
     missing = unknown_defaults(queried, "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes")
     blind = sum(row["topics"] for row in queried["blind"].rows)
     have = f"{counted(blind, 'topic')} under a retention in time {'has' if blind == 1 else 'have'}"
     return Judgement(
-        findings=tuple(findings),
+        findings=findings,
         more=queried["outgrown"].more,
         graded=queried["outgrown"].more_by(Severity.WARNING),
         quiet="No retention is too short for its quota or for the backlog seen.",
-        cannot_tell=missing or (f"{have} a backlog whose age was not read." if blind and not findings else None),
+        cannot_tell=missing or (f"{have} a backlog whose age was not read." if blind else None),
     )
 
 
@@ -317,12 +316,6 @@ def _outgrown(row: Row) -> str:
         )
     slowest = f" by subscription {row['slowest_subscription']}" if row["slowest_subscription"] else ""
     return f"{what}: once it is acknowledged{slowest}, the excess is deleted and cannot be read again."
-
-
-def _retention_finding(row: Row, subject: str, severity: Severity, evidence: str) -> Finding:
-    return RETENTION_TOO_SHORT.finding(
-        severity=severity, subject=subject, evidence=evidence, figures=convert(row, RetentionFigures).by_name
-    )
 
 
 RETENTION_TOO_SHORT = Check(

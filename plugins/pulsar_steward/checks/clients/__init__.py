@@ -45,7 +45,7 @@ HOLDERS = SqlView(
             coalesce(epoch_ms(try_cast(holder.connected_since as timestamptz)), 0)), 0) as rested_since_milliseconds
     from (
         select topic, subscription, coalesce(consumers_waiting, 0) as consumers_waiting,
-            unnest(json_transform(case when json_valid(holders_json) then holders_json end, '{_HOLDER}')) as holder
+            unnest(json_transform(valid(holders_json), '{_HOLDER}')) as holder
         from drilled where subscription is not null and holders_json is not null)
     """,
 )

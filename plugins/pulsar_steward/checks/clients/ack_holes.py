@@ -13,19 +13,21 @@ from pulsar_steward.checks.check import (
     LookBack,
     Query,
     Scope,
+    critical_or_warning,
     not_telling,
     nothing_read,
     setting_unread,
 )
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 class AckHolesPolicy(Section):
@@ -99,7 +101,8 @@ class HeldEntries:
             return ""
         return "no consumer holds it, as where its ledger is lost; "
 
-    def finding(self, check_id: str) -> Finding | None:
+    @property
+    def finding(self) -> Finding | None:
         """Finding, or None."""
         row, severity = self.row, self.severity
         if severity is None:
@@ -109,8 +112,7 @@ class HeldEntries:
         if self.alike:
             more = row["entries"] - self.alike[-1]["entries"]
             since = f"{more:,} more by now; it was so {each_since(self.alike)} too"
-        return Finding(
-            check_id=check_id,
+        return CHECK.finding(
             severity=severity,
             subject=subject_of(row),
             evidence=(
@@ -133,7 +135,7 @@ with limit_of as (
     select broker, max(try_cast(trim(value) as bigint)) as most from setting('{MAX_RANGES}') group by broker),
 arrays as (
     select broker, max(try_cast(trim(value) as boolean)) as long_array from setting('{LONG_ARRAY}') group by broker)
-select topic, subscription, consumers, ack_holes, broker, most, long_array, ack_holes > most as beyond
+select topic, subscription, consumers, ack_holes, broker, most, long_array, ack_holes > most as critical
 from user_subscriptions join limits using (namespace) join limit_of using (broker) left join arrays using (broker)
 where ack_holes > 0 and ack_holes * 100 >= most * warning_percent
 """
@@ -149,17 +151,13 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
     subjects = {finding.subject for finding in findings}
     before = EarlierRows.of(queried["held_before"], context, _looked_back_minutes, "topic", "subscription")
     for row in queried["held"].rows:
-        held = HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id)
+        held = HeldEntries(row, context.limits_of(row["namespace"]), before).finding
         if held is not None and held.subject not in subjects:
             findings.append(held)
-    if findings:
-        findings.sort(key=lambda finding: -finding.severity.rank)
-        return Judgement(
-            findings=tuple(findings),
-            more=queried["found"].more + queried["held"].more,
-            graded=queried["found"].more_by(_severity),
-        )
     return Judgement(
+        findings=tuple(findings),
+        more=queried["found"].more + queried["held"].more,
+        graded=queried["found"].more_by(critical_or_warning),
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
         ),
@@ -167,18 +165,14 @@ def judge(queried: Queried, context: CheckContext[AckHolesPolicy]) -> Judgement:
     )
 
 
-def _severity(row: Row) -> Severity:
-    return Severity.CRITICAL if row["beyond"] else Severity.WARNING
-
-
 def _finding(row: Row) -> Finding:
     most, share = row["most"], "all of them beyond the 0"
     if most > 0:
         share = f"{row['ack_holes'] * 100 // most:,} % of the {most:,}"
     single = "; as long arrays are on, it counts single entries and may be passed already" if row["long_array"] else ""
-    when = "a restart or move now" if row["beyond"] else "beyond that, a restart or move"
+    when = "a restart or move now" if row["critical"] else "beyond that, a restart or move"
     return CHECK.finding(
-        severity=_severity(row),
+        severity=critical_or_warning(row),
         subject=subject_of(row),
         evidence=(
             f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')}, {share}"
@@ -207,7 +201,7 @@ CHECK = Check(
     policy=AckHolesPolicy,
     shards={
         "found": Query(
-            FOUND, worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription", detail=SLOWEST
+            FOUND, worst_first="critical desc, ack_holes / greatest(most, 1) desc, topic, subscription", detail=SLOWEST
         ),
         "held": Query(HELD, worst_first=MOST_FIRST, most=MAX_SUBSCRIPTIONS, detail=SLOWEST),
     },

@@ -15,7 +15,7 @@ from pulsar_steward.checks.check import (
     critical_or_warning,
     nothing_read,
 )
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
@@ -202,46 +202,38 @@ group by client_version
 """
 
 
+NO_VERSION = "of which their brokers know no version"
+
+
 def known_versions(queried: Queried, context: CheckContext[ClientVersionsPolicy]) -> Judgement:
     """A known bug is a warning if enough clients of a namespace have it; all else is information."""
-    suspicious = queried["suspicious"]
-    if suspicious.rows:
-        found = [_version(row, context) for row in suspicious.rows]
-        found.sort(key=lambda each: (-each.severity.rank, -each.figures["clients"], each.subject, each.evidence))
-        return Judgement(findings=tuple(found), more=suspicious.more)
+    found = []
+    for row in queried["suspicious"].rows:
+        version, clients = row["client_version"], row["producers"] + row["consumers"]
+        trouble = trouble_of(version)
+        severity, words = Severity.INFO, UNKNOWN
+        if trouble is not None:
+            words = f"{trouble.words} ({trouble.source})"
+            if clients >= context.limits_of(row["namespace"]).minimum_clients:
+                severity = trouble.severity
+        who, joint = (f"with version {version}", ": ") if version != NONE else (NO_VERSION, ", ")
+        example, least = row["example"], "at least " if row["brokers"] > 1 else ""
+        evidence = (
+            f"{row['namespace']} has {counted(row['producers'], 'producer')} and"
+            f" {counted(row['consumers'], 'consumer')} {who}, on {least}{counted(row['hosts'], 'host')}"
+            f" ({named(row['busiest_hosts'])}), such as {example['client']} of {example['topic']}{joint}{words}."
+        )
+        figures = {"clients": clients} | {name: row[name] for name in ("consumers", "hosts", "producers")}
+        found.append(
+            CLIENT_VERSIONS.finding(severity=severity, subject=row["namespace"], evidence=evidence, figures=figures)
+        )
+    found.sort(key=lambda each: (-each.figures["clients"], each.subject, each.evidence))
     versions = named([f"{row['client_version']} ({row['clients']:,})" for row in queried["seen"].rows])
     return Judgement(
+        findings=tuple(found),
+        more=queried["suspicious"].more,
         quiet=f"Nothing is known against the clients' versions: {versions}." if versions else "There is no client.",
         cannot_tell=nothing_read(queried),
-    )
-
-
-def _version(row: Row, context: CheckContext[ClientVersionsPolicy]) -> Finding:
-    version, clients = row["client_version"], row["producers"] + row["consumers"]
-    trouble = trouble_of(version)
-    severity, words = Severity.INFO, UNKNOWN
-    if trouble is not None:
-        words = f"{trouble.words} ({trouble.source})"
-        if clients >= context.limits_of(row["namespace"]).minimum_clients:
-            severity = trouble.severity
-    who = f"with version {version}" if version != NONE else "of which their brokers know no version"
-    joint = ": " if version != NONE else ", "
-    example, least = row["example"], "at least " if row["brokers"] > 1 else ""
-    evidence = (
-        f"{row['namespace']} has {counted(row['producers'], 'producer')} and {counted(row['consumers'], 'consumer')}"
-        f" {who}, on {least}{counted(row['hosts'], 'host')} ({named(row['busiest_hosts'])}), such as"
-        f" {example['client']} of {example['topic']}{joint}{words}."
-    )
-    return CLIENT_VERSIONS.finding(
-        severity=severity,
-        subject=row["namespace"],
-        evidence=evidence,
-        figures={
-            "clients": clients,
-            "consumers": row["consumers"],
-            "hosts": row["hosts"],
-            "producers": row["producers"],
-        },
     )
 
 

@@ -13,7 +13,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, b
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 MAX_TOPICS = 1000
@@ -178,14 +179,13 @@ class NewClientsOfTopic(_NewClients):
             return Severity.INFO
         return tuple(Severity)[rank]
 
-    def finding(self, check_id: str) -> Finding | None:
+    def finding(self) -> Finding | None:
         """Finding, or None."""
         row, severity = self.row, self.severity
         if severity is None:
             return None
         most = f", most of the consumers in subscription {row['busiest']}" if row["busiest"] is not None else ""
-        return Finding(
-            check_id=check_id,
+        return CHECK.finding(
             severity=severity,
             subject=row["topic"],
             evidence=(
@@ -219,7 +219,7 @@ class NewClientsOfNamespace(_NewClients):
         seen = next(self.before.told(self.row, self._until), None) is not None
         return Severity.INFO if self.alike or not seen else None
 
-    def finding(self, check_id: str, small: int) -> Finding | None:
+    def finding(self, small: int) -> Finding | None:
         """Finding, or None; only topics with fewer than `small` clients are counted."""
         row, severity = self.row, self.severity
         if severity is None:
@@ -227,8 +227,7 @@ class NewClientsOfNamespace(_NewClients):
         explained = (
             f"it was so {each_since(self.alike)} too" if self.alike else "a deployment or a move would look the same"
         )
-        return Finding(
-            check_id=check_id,
+        return CHECK.finding(
             severity=severity,
             subject=row["namespace"],
             evidence=(
@@ -282,22 +281,14 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
             churn_brokers.of_broker(row, CHECK.check_id)
             for row in (*queried["bursts"].rows, *queried["short_lived"].rows)
         ),
-        *(
-            NewClientsOfTopic(row, recent_minutes, topics).finding(CHECK.check_id)
-            for row in queried["new_clients"].rows
-        ),
-        *(
-            NewClientsOfNamespace(row, recent_minutes, crowds).finding(CHECK.check_id, small)
-            for row in queried["crowds"].rows
-        ),
+        *(NewClientsOfTopic(row, recent_minutes, topics).finding() for row in queried["new_clients"].rows),
+        *(NewClientsOfNamespace(row, recent_minutes, crowds).finding(small) for row in queried["crowds"].rows),
     ]
-    found = sorted(filter(None, every), key=lambda finding: -finding.severity.rank)
-    if found:
-        beyond = sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
-        return Judgement(findings=tuple(found), more=beyond)
     silent = named(brokers_of(queried["silent"]))
     untold = f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {silent}."
     return Judgement(
+        findings=tuple(filter(None, every)),
+        more=sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds")),
         quiet=(
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, Scope, if_any, nothing_read, ranked, silent_in
+from pulsar_steward.checks.check import (
+    BROKERS_READ,
+    Query,
+    RowCheck,
+    Scope,
+    if_any,
+    if_counted,
+    nothing_read,
+    ranked,
+    silent_in,
+)
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
 from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
 from pulsar_steward.model.broker_defaults import CURSOR_WRITES
@@ -15,7 +25,7 @@ from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class AckStateSeldomPolicy(Section):
@@ -179,7 +189,10 @@ from judged where rank is not null
 def _often(row: Row) -> str:
     own = "by the namespace's own policy"
     who = own if row["own"] else f"as it sets nothing else ({CURSOR_WRITES})"
-    limit = "" if row["writes_per_second"] is None else f", {_at_most(row['writes_per_second'])} {who}"
+    limit, limited = "", (row["writes_per_second"] or 0) > 0
+    if row["writes_per_second"] is not None:
+        written = writes_in_words(row["writes_per_second"])
+        limit = f", each {written} at most {who}" if limited else f", {written} {who}"
     if row["cursor_writes"] is None:
         words = f"How often cursors of {row['namespace']} are written, not all brokers tell{limit}."
     else:
@@ -192,18 +205,12 @@ def _often(row: Row) -> str:
     if row["state_bytes"] is None:
         return words
     size = bytes_in_words(row["state_bytes"], rounded=True)
-    limited = (row["writes_per_second"] or 0) > 0
     each = "up to" if limited else "where each is written once a second at most,"
     return (
         f"{words} The ack state of {counted(row['cursors'], 'cursor that was', 'cursors that were')} looked into has"
         f" {size}, and each write writes it whole: {each} {bytes_in_words(row['bytes_per_second'], rounded=True)} a"
         " second, before copies."
     )
-
-
-def _at_most(per_second: float) -> str:
-    words = writes_in_words(per_second)
-    return words if per_second <= 0 else f"each {words} at most"
 
 
 ACK_STATE_OFTEN = RowCheck(
@@ -323,17 +330,6 @@ where measured_bytes is null
 """
 
 
-def _unknown(queried: Queried, _context: CheckContext[CursorNotPersistablePolicy]) -> str | None:
-    """Reason that counts cursors which may be too large, with neither size nor persisted form known."""
-    count = sum(row["cursors"] for row in queried["unknown"].rows)
-    who = counted(count, "subscription with ack holes was", "subscriptions with ack holes were")
-    unknown = (
-        f"{who} not asked for the size of their ack state, and what their brokers persist of it ({LONG_ARRAY},"
-        f" {MAX_RANGES}) or how many entries it spans is not in the snapshot."
-    )
-    return nothing_read(queried) or (unknown if count else None)
-
-
 def _large(row: Row) -> str:
     if row["by_measure"]:
         state = f"its ack state has {bytes_in_words(row['measured_bytes'], rounded=True)}"
@@ -387,7 +383,17 @@ CURSOR_NOT_PERSISTABLE = RowCheck(
         "entries_since_first_gap": row["entries"],
         "ack_state_bytes": row["measured_bytes"],
     },
-    missing=_unknown,
+    missing=(
+        nothing_read,
+        if_counted(  # cursors that may be too large, with neither size nor persisted form known
+            "unknown",
+            lambda count: (
+                f"{counted(count, 'subscription with ack holes was', 'subscriptions with ack holes were')} not asked"
+                f" for the size of their ack state, and what their brokers persist of it ({LONG_ARRAY}, {MAX_RANGES})"
+                " or how many entries it spans is not in the snapshot."
+            ),
+        ),
+    ),
     quiet=lambda _answers, context: context.in_each_part(
         lambda limits: (
             f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.check import grouped
 from pulsar_steward.checks.clients.consumers import MAX_NAMED, named_subscription, to_the_second
 from pulsar_steward.model.units import counted, seconds_in_words
 
@@ -119,8 +119,5 @@ class Holders:
 
 def holders_of(rows: Iterable[Row], now_milliseconds: float) -> Iterator[Holders]:
     """Groups rows of `HOLDING` by subscription."""
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["topic"], row["subscription"]].append(row)
-    for theirs in found.values():
+    for theirs in grouped(rows, "topic", "subscription").values():
         yield Holders(tuple(theirs), now_milliseconds)

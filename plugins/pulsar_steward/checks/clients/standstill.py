@@ -436,11 +436,6 @@ def _unacknowledged(newer: Row, older: Row) -> bool:
     return older["consumers"] > 0 and rests(older, "ack_rate") and not _fell(newer, older)
 
 
-def _goes_round(_newer: Row, older: Row) -> bool:
-    rates = older["ack_rate"], older["redeliver_rate"]
-    return older["consumers"] > 0 and None not in rates and 0 < 100 * rates[0] <= HARDLY_PERCENT * rates[1]
-
-
 def _came_anew(newer: Row, older: Row) -> bool:
     """True if each consumer of the newer snapshot connected after all of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
@@ -452,7 +447,11 @@ _SAME: dict[str, Callable[[Row, Row], bool]] = {
     STILL: lambda newer, older: _unacknowledged(newer, older) and rests(older, "message_rate_out"),
     FULL: lambda newer, older: older["consumers"] > 0 and rests(older, "message_rate_out") and not _fell(newer, older),
     UNACKED: _unacknowledged,
-    ROUND: _goes_round,
+    ROUND: lambda _newer, older: (
+        older["consumers"] > 0
+        and None not in (older["ack_rate"], older["redeliver_rate"])
+        and 0 < 100 * older["ack_rate"] <= HARDLY_PERCENT * older["redeliver_rate"]
+    ),
     AGAIN: lambda newer, older: _unacknowledged(newer, older) and (older["redeliver_rate"] or 0) > 0,
 }
 """Whether an earlier snapshot shows the same kind of standstill, by kind."""

@@ -14,7 +14,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, S
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import (
@@ -185,6 +185,32 @@ class Absence:
         severity = Severity.INFO if row["ttl_unknown"] else Severity.WARNING
         return cls(row, subject, severity, before.taken_at, figures)
 
+    @property
+    def evidence(self) -> str:
+        """The subscription, since when nobody consumes it, and what its deletion would lose."""
+        row, figures, seconds = self.row, self.figures, self.figures.without_consumer_seconds
+        since = f"{time_in_words(self.since)} ({seconds_in_words(seconds, rounded=True)})"
+        reach = "" if figures.beginning_seen else ", as far back as snapshots reach"
+        seen = (
+            f"had no consumer in any snapshot since {since}{reach}; its backlog grew from {figures.entries_then:,} to"
+        )
+        if not seconds:
+            moved = epoch_in_words(row["moved_milliseconds"])
+            seen = f"has no consumer, and by its topic's own times nothing of it moved since {moved}; its backlog is"
+        words = (
+            f"{self.subject} on {row['broker']} {seen} {counted(row['backlog_entries'], 'entry', 'entries')}. Deleting"
+            f" it would lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its"
+            f" slowest subscription, and has {counted(row['subscriptions'] - 1, 'other')}."
+        )
+        if row["markers_per_second"]:
+            words += (
+                f" Nobody publishes, and {number_in_words(round(row['markers_per_second'], 1))} entries/s of at most"
+                f" {MARKER_BYTES} bytes come in: markers for replicated subscriptions, which only a connected consumer"
+                " acknowledges. Connect one, delete the subscription in the cluster where nobody uses it, or stop"
+                " replicating its state."
+            )
+        return words + (" Whether messages expire there was not read." if row["ttl_unknown"] else "")
+
 
 def _without_consumer(newer: Row, older: Row) -> bool:
     """True if an earlier snapshot shows the same subscription, no consumer, no larger backlog and no expiry."""
@@ -201,14 +227,19 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
         Absence.of(row, subject_of(row), context.limits_of(row["namespace"]), before, found_before)
         for row in queried["alone"].rows
     ]
-    found = sorted(filter(None, absences), key=lambda each: (-each.severity.rank, each.since, each.subject))
-    if found:
-        return Judgement(findings=tuple(map(_finding, found)), more=queried["alone"].more)
+    findings = [
+        CHECK.finding(
+            severity=each.severity, subject=each.subject, evidence=each.evidence, figures=each.figures.by_name
+        )
+        for each in sorted(filter(None, absences), key=lambda each: (each.since, each.subject))
+    ]
     alone = queried["alone"]
     too_many = f"More than {counted(MAX_ROWS, 'subscription')} have no consumer; those that were looked up do not grow."
     have = counted(len(alone.rows), "subscription has", "subscriptions have")
     first = f"{have} no consumer, and this is the first snapshot."
     return Judgement(
+        findings=tuple(findings),
+        more=alone.more,
         quiet=context.in_each_part(
             lambda limits: (
                 f"No subscription with {limits.minimum_entries:,} or more entries grows for"
@@ -220,36 +251,6 @@ def judge(queried: Queried, context: CheckContext[SubscriptionAbandonedPolicy]) 
             or (too_many if alone.more else None)
             or (first if alone.rows and not context.about.earlier else None)
         ),
-    )
-
-
-def _finding(absence: Absence) -> Finding:
-    row, figures = absence.row, absence.figures
-    since = f"{time_in_words(absence.since)} ({seconds_in_words(figures.without_consumer_seconds, rounded=True)})"
-    reach = "" if figures.beginning_seen else ", as far back as snapshots reach"
-    others = row["subscriptions"] - 1
-    entries = counted(row["backlog_entries"], "entry", "entries")
-    seen = f"had no consumer in any snapshot since {since}{reach}; its backlog grew from {figures.entries_then:,} to"
-    if not figures.without_consumer_seconds:
-        moved = epoch_in_words(row["moved_milliseconds"])
-        seen = f"has no consumer, and by its topic's own times nothing of it moved since {moved}; its backlog is"
-    words = (
-        f"{absence.subject} on {row['broker']} {seen} {entries}. Deleting it would"
-        f" lose these; the topic keeps {bytes_in_words(row['backlog_bytes'] or 0, rounded=True)} for its slowest"
-        f" subscription, and has {counted(others, 'other')}."
-    )
-    if row["markers_per_second"]:
-        words += (
-            f" Nobody publishes, and {number_in_words(round(row['markers_per_second'], 1))} entries/s of at most"
-            f" {MARKER_BYTES} bytes come in: markers for replicated subscriptions, which only a connected consumer"
-            " acknowledges. Connect one, delete the subscription in the cluster where nobody uses it, or stop"
-            " replicating its state."
-        )
-    return CHECK.finding(
-        severity=absence.severity,
-        subject=absence.subject,
-        evidence=words + (" Whether messages expire there was not read." if row["ttl_unknown"] else ""),
-        figures=figures.by_name,
     )
 
 

@@ -33,12 +33,10 @@ of_brokers as (
     select broker, max(try_cast(trim(value) as bigint)) filter (key = '{PER_CONSUMER}') as per_consumer,
         max(try_cast(trim(value) as bigint)) filter (key = '{PER_SUBSCRIPTION}') as per_subscription
     from configuration where key in ('{PER_CONSUMER}', '{PER_SUBSCRIPTION}') group by broker),
-documents as (
-    select namespace, case when json_valid(policies_json) then policies_json end as document from namespaces),
 own as (
     select namespace, try_cast(document->>'max_unacked_messages_per_consumer' as bigint) as per_consumer,
         try_cast(document->>'max_unacked_messages_per_subscription' as bigint) as per_subscription
-    from documents)
+    from (select namespace, valid(policies_json) as document from namespaces))
 """
 
 # A subscription that is blocked as a whole and acknowledges nothing is worst: nothing frees it. If blocking is switched
@@ -100,6 +98,27 @@ def _quiet(queried: Queried, context: CheckContext[SubscriptionBlockedPolicy]) -
 
 
 def _evidence(row: Row) -> str:
+    limit = ""
+    if row["allowed"]:
+        setting = PER_SUBSCRIPTION if row["by_subscription"] else PER_CONSUMER
+        limit = f" ({setting} {row['allowed']:,}, set by the {'namespace' if row['by_namespace'] else 'brokers'})"
+    if row["unlimited"]:
+        blocked = f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
+    elif row["by_subscription"]:
+        blocked = f"is blocked as a whole for it{limit}"
+    else:
+        share = row["consumers_blocked"] * 100 // max(row["consumers"], 1)
+        blocked = (
+            f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
+            f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it{limit}"
+        )
+    freeing = "how much is acknowledged is not known"
+    if row["ack_rate"] is not None and row["ack_rate"] > 0:
+        freeing = f"{row['ack_rate']:,.1f} messages/s are acknowledged"
+    elif row["ack_rate"] is not None:
+        since = row["since_seconds"]
+        last = "" if since is None else f" (the last {seconds_in_words(since, rounded=True)} before)"
+        freeing = f"nothing is acknowledged{last}"
     each = row["messages_per_entry"] or 0
     batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
     oldest = ""
@@ -107,40 +126,10 @@ def _evidence(row: Row) -> str:
         oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
     return (
         f"Subscription {row['subscription']} of {row['topic']} holds"
-        f" {counted(row['unacked'], 'unacknowledged message')}, {_blocked(row)}, {_freeing(row)}, and"
+        f" {counted(row['unacked'], 'unacknowledged message')}, {blocked}, {freeing}, and"
         f" {counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
         f" backlog{oldest}; {slowest_words(row)}."
     )
-
-
-def _blocked(row: Row) -> str:
-    if row["unlimited"]:
-        return f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
-    if row["by_subscription"]:
-        return f"is blocked as a whole for it{_limit(row, PER_SUBSCRIPTION)}"
-    share = row["consumers_blocked"] * 100 // max(row["consumers"], 1)
-    return (
-        f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
-        f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it"
-        f"{_limit(row, PER_CONSUMER)}"
-    )
-
-
-def _limit(row: Row, setting: str) -> str:
-    """The limit in brackets, with who set it; empty: none was read."""
-    if not row["allowed"]:
-        return ""
-    return f" ({setting} {row['allowed']:,}, set by the {'namespace' if row['by_namespace'] else 'brokers'})"
-
-
-def _freeing(row: Row) -> str:
-    if row["ack_rate"] is None:
-        return "how much is acknowledged is not known"
-    if row["ack_rate"] <= 0:
-        since = row["since_seconds"]
-        last = "" if since is None else f" (the last {seconds_in_words(since, rounded=True)} before)"
-        return f"nothing is acknowledged{last}"
-    return f"{row['ack_rate']:,.1f} messages/s are acknowledged"
 
 
 # Critical if blocked as a whole without acknowledgements; information for a few blocked consumers.

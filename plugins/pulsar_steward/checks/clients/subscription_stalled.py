@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, grouped, nothing_read
 from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, named_subscription, subject_of
 from pulsar_steward.checks.clients.holders import HOLDING, holders_of
 from pulsar_steward.checks.clients.holders import LONGEST_FIRST as MOST_HELD_FIRST
@@ -37,7 +36,7 @@ from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
@@ -100,7 +99,12 @@ class StuckConsumers:
     @cached_property
     def alike(self) -> list[Row]:
         """Consecutive snapshots with the consumer that has been stuck longest, the newest first."""
-        return max((self.before.in_a_row(row, _no_fewer) for row in self.rows), key=len)
+        return max((self.before.in_a_row(row, self._no_fewer) for row in self.rows), key=len)
+
+    @staticmethod
+    def _no_fewer(newer: Row, older: Row) -> bool:
+        """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
+        return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
 
     @property
     def since_seconds(self) -> int | None:
@@ -154,22 +158,6 @@ class StuckConsumers:
         } | since
 
 
-def by_subscription(
-    rows: Iterable[Row], limits_of: Callable[[str], SubscriptionStalledPolicy], before: EarlierRows
-) -> Iterator[StuckConsumers]:
-    """Groups rows of `STUCK` by subscription, with the limits of its namespace."""
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["topic"], row["subscription"]].append(row)
-    for theirs in found.values():
-        yield StuckConsumers(tuple(theirs), limits_of(theirs[0]["namespace"]), before)
-
-
-def _no_fewer(newer: Row, older: Row) -> bool:
-    """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
-    return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]
-
-
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
     return wider(limits.critical_minutes)
 
@@ -193,9 +181,13 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
         for each in holders.values()
     )
     before = EarlierRows.of(queried["stuck_before"], context, _looked_back_minutes, *STUCK_COLUMNS)
+    stuck = (
+        StuckConsumers(tuple(rows), context.limits_of(rows[0]["namespace"]), before)
+        for rows in grouped(queried["stuck"].rows, "topic", "subscription").values()
+    )
     found.extend(
         (_finding(each.rows[0], each.severity, each.evidence, each.figures), each.held)
-        for each in by_subscription(queried["stuck"].rows, context.limits_of, before)
+        for each in stuck
         if each.severity is not None
     )
     found.extend(_unserved(queried, context))
@@ -203,14 +195,14 @@ def judge(queried: Queried, context: CheckContext[SubscriptionStalledPolicy]) ->
     for finding, messages in found:
         if finding.subject not in worst or worst[finding.subject][0].severity.rank < finding.severity.rank:
             worst[finding.subject] = finding, messages
-    found = sorted(worst.values(), key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
-    if found:
-        return Judgement(findings=tuple(finding for finding, _ in found), more=queried["standing"].more)
+    most_first = sorted(worst.values(), key=lambda each: (-each[1], each[0].subject))
     too_many = (
         f"More than {MAX_ROWS:,} subscriptions may stand still with few entries due; the {MAX_ROWS:,} that were looked"
         " up do not."
     )
     return Judgement(
+        findings=tuple(finding for finding, _ in most_first),
+        more=queried["standing"].more,
         quiet=context.in_each_part(
             lambda limits: (
                 f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."

@@ -78,9 +78,7 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     """At most one finding about all transactions, and one for each coordinator that does not respond."""
     if not context.about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    found = [*_of_all(queried, context), *_unanswered(queried, context)]
-    if found:
-        return Judgement(findings=tuple(found))
+    found = (*_of_all(queried, context), *_unanswered(queried, context))
     told, since = queried["told"].rows, queried["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
@@ -88,11 +86,11 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     unread = f"The metrics of {silent} were not read, or not to their end." if silent else None
     cannot_tell = nothing_read(queried) or unread
     if not told:
-        return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
+        return Judgement(findings=found, quiet="No client uses transactions.", cannot_tell=cannot_tell)
     words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
     if cannot_tell is None and open_now and since is None:
         cannot_tell = f"{words}; since when, only an earlier snapshot tells."
-    return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
+    return Judgement(findings=found, quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
 
 
 def _of_all(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:

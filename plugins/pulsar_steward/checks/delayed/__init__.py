@@ -59,15 +59,12 @@ VIEWS = (
             select (select max(try_cast(trim(value) as bigint)) from setting('{TTL_SECONDS}')) as ttl,
                 coalesce((select min(try_cast(trim(value) as bigint))
                     from setting('delayedDeliveryMaxDelayInMillis')), 0) as longest),
-        documents as (
-            select namespace, case when json_valid(policies_json) then policies_json end as policies_json
-            from namespaces),
         own as (
             select namespace, policies_json is not null as known,
                 try_cast(policies_json->>'message_ttl_in_seconds' as bigint) as own_ttl,
                 try_cast(policies_json->>'$.delayed_delivery_policies.maxDeliveryDelayInMillis' as bigint)
                     as own_longest
-            from documents)
+            from (select namespace, valid(policies_json) as policies_json from namespaces))
         select namespace, case when known then coalesce(own_ttl, ttl) end as ttl_seconds,
             coalesce(own_longest, longest) // 1000 as longest_delay_seconds
         from own cross join usual""",

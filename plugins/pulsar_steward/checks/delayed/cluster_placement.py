@@ -208,14 +208,13 @@ def judge(queried: Queried, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     of_groups = [each for group in (whole, *isolated) if (each := group.finding(hosts, ceiling, limits)) is not None]
     outside, cramped = queried["outside"], queried["cramped"]
     found = [*of_groups, *map(_outside, outside.rows), *map(_cramped, cramped.rows)]
-    found.sort(key=lambda finding: -finding.severity.rank)
     quiet = whole.headroom(ceiling)
     return Judgement(
         findings=tuple(found),
         more=outside.more + cramped.more,
         graded=outside.more_by(Severity.WARNING) + cramped.more_by(Severity.INFO),
         quiet=quiet,
-        cannot_tell=None if found else _unknown(whole, quiet),
+        cannot_tell=_unknown(whole, quiet),
     )
 
 

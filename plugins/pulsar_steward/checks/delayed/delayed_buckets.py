@@ -116,14 +116,7 @@ def _crowded(row: Row) -> str:
         effect = "merging does not keep up"
     else:
         effect = "beyond it buckets are merged, which reads and writes them again"
-    return (
-        f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
-        f" messages{others}; {_limit(allowed)}: {effect}.{_made_of(row)}"
-    )
-
-
-def _made_of(row: Row) -> str:
-    """Further sentence where brokers seal buckets, or cut segments, sooner than by default."""
+    # Brokers may seal buckets, or cut segments, sooner than by default.
     sealed_at = row["sealed_at"] or SEALED_AT_BY_DEFAULT
     seconds, messages = row["segment_seconds"] or SECONDS_BY_DEFAULT, row["segment_messages"] or MESSAGES_BY_DEFAULT
     small = []
@@ -131,7 +124,11 @@ def _made_of(row: Row) -> str:
         small.append(f"{SEALED_AT} is {sealed_at:,}, {SEALED_AT_BY_DEFAULT:,} by default")
     if seconds < SECONDS_BY_DEFAULT or messages < MESSAGES_BY_DEFAULT:
         small.append(f"a segment ends after {counted(messages, 'message')} or {seconds_in_words(seconds)}")
-    return f" Buckets are smaller than by default: {' and '.join(small)}." if small else ""
+    made_of = f" Buckets are smaller than by default: {' and '.join(small)}." if small else ""
+    return (
+        f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
+        f" messages{others}; {_limit(allowed)}: {effect}.{made_of}"
+    )
 
 
 # A warning near the brokers' limit; far beyond it, or without a limit, the number itself counts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning
+from pulsar_steward.checks.check import Query, RowCheck, Scope, critical_or_warning, if_counted
 from pulsar_steward.checks.delayed.waiting import (
     BASE,
     GAP_CLUSTER,
@@ -20,7 +20,7 @@ from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import Row
 
 
 class DelayedHoldsLedgersPolicy(Section):
@@ -161,12 +161,6 @@ def _figures(row: Row) -> Mapping[str, float | None]:
     }
 
 
-def _missing(queried: Queried, _context: CheckContext[DelayedHoldsLedgersPolicy]) -> str | None:
-    count = sum(row["count"] for row in queried["unknown"].rows)
-    unknown = f"What the cursors of {counted(count, 'subscription')} with delayed messages span was not read."
-    return gap(queried) or (unknown if count else None)
-
-
 # Judges by the number of uselessly held bytes, not by their share of the storage.
 CHECK = RowCheck(
     check_id="delayed-holds-ledgers",
@@ -199,7 +193,15 @@ CHECK = RowCheck(
     evidence=_evidence,
     figures=_figures,
     also_cut=("holding", "together"),
-    missing=_missing,
+    missing=(
+        gap,
+        if_counted(
+            "unknown",
+            lambda count: (
+                f"What the cursors of {counted(count, 'subscription')} with delayed messages span was not read."
+            ),
+        ),
+    ),
     quiet=lambda queried, _context: (
         f"The {tally_words(queried)} {'keeps' if tally_words(queried).startswith('1 ') else 'keep'} little else from"
         " deletion."

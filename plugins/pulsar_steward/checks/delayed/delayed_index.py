@@ -268,7 +268,7 @@ DELAYED_INDEX_MULTIPLIED = RowCheck(
         "subscriptions": row["subscriptions"],
     },
     also_cut=("multiplied", "together"),
-    missing=lambda queried, _context: gap(queried),
+    missing=gap,
     quiet=lambda queried, _context: (
         f"No topic repeats many of the {tally_words(queried, 'index entry', 'index entries')}."
     ),

@@ -94,8 +94,7 @@ where delayed > 0 and of_users(topic) group by namespace_of(topic)
 """
 
 TTL_BEFORE = """
-select namespace, case when json_valid(policies_json)
-    then try_cast(policies_json->>'message_ttl_in_seconds' as bigint) end as ttl_then
+select namespace, try_cast(valid(policies_json)->>'message_ttl_in_seconds' as bigint) as ttl_then
 from namespaces semi join tally using (namespace)
 """
 

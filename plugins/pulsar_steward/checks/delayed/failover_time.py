@@ -238,34 +238,33 @@ def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgem
         return Judgement(cannot_tell="No broker told what it has loaded.")
     estimates = estimates_by_broker(queried, limits)
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
-    if over:
-        over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
-        findings = [
-            CHECK.finding(
-                severity=_severity(each, limits) or Severity.WARNING,
-                subject=each.load.lost,
-                evidence=sentence(each, limits),
-                figures={
-                    "brokers": each.load.brokers,
-                    "bundles": each.load.bundles,
-                    "delayed_messages": each.load.delayed,
-                    "estimate_seconds": each.seconds,
-                    "most_delayed_messages": each.load.most_delayed,
-                    "other_brokers": each.takers.others,
-                    "topics": each.load.topics,
-                },
-            )
-            for each in over
-        ]
-        return Judgement(findings=tuple(findings))
+    over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
+    findings = tuple(
+        CHECK.finding(
+            severity=_severity(each, limits) or Severity.WARNING,
+            subject=each.load.lost,
+            evidence=sentence(each, limits),
+            figures={
+                "brokers": each.load.brokers,
+                "bundles": each.load.bundles,
+                "delayed_messages": each.load.delayed,
+                "estimate_seconds": each.seconds,
+                "most_delayed_messages": each.load.most_delayed,
+                "other_brokers": each.takers.others,
+                "topics": each.load.topics,
+            },
+        )
+        for each in over
+    )
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
     # If all delayed messages are in buckets, nothing is read again, and the figures are not needed.
     unknown = None if all(row["in_buckets"] for row in rows) else gap(queried)
-    if unknown:
-        return Judgement(cannot_tell=f"Without delayed messages, {longest} But: {unknown}")
-    if not any(row["topics"] for row in rows):
-        return Judgement(cannot_tell=NOTHING_LOADED)
-    return Judgement(quiet=longest + all_on_one_host([row["broker"] for row in rows]))
+    nothing = None if any(row["topics"] for row in rows) else NOTHING_LOADED
+    return Judgement(
+        findings=findings,
+        quiet=longest + all_on_one_host([row["broker"] for row in rows]),
+        cannot_tell=f"Without delayed messages, {longest} But: {unknown}" if unknown else nothing,
+    )
 
 
 def estimates_by_broker(queried: Queried, policy: FailoverTimePolicy) -> list[Estimate]:

@@ -115,13 +115,13 @@ def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Ju
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
     metadata = metadata_of(queried, limits)
     found = [_of_cluster(context.about.cluster, metadata, limits), *(_of_broker(row, limits) for row in loaded)]
-    findings = sorted(filter(None, found), key=lambda finding: -finding.severity.rank)
+    findings = tuple(filter(None, found))
     if not findings and not metadata.topics:
         return Judgement(cannot_tell=NOTHING_LOADED)
     if not findings and metadata.subscriptions is None and not metadata.counted:
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
     return Judgement(
-        findings=tuple(findings),
+        findings=findings,
         quiet=(
             f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {loaded[0]['topics']:,} on one"
             f" broker ({loaded[0]['broker']}); {metadata.words}."
@@ -144,16 +144,10 @@ def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
     )
     told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
     loaded = f"{counted(topics, 'topic is', 'topics are')} loaded on this broker"
-    return (
-        severity
-        if severity is None
-        else CHECK.finding(
-            severity=severity,
-            subject=row["broker"],
-            evidence=f"{loaded}; the ceiling is {ceiling:,}{told}.",
-            figures={"ceiling_topics": ceiling, "topics": topics},
-        )
-    )
+    evidence, figures = f"{loaded}; the ceiling is {ceiling:,}{told}.", {"ceiling_topics": ceiling, "topics": topics}
+    if severity is None:
+        return None
+    return CHECK.finding(severity=severity, subject=row["broker"], evidence=evidence, figures=figures)
 
 
 def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> Finding | None:
@@ -163,24 +157,22 @@ def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -
         _severity(metadata.nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
     )
     worst = max(filter(None, severities), key=lambda severity: severity.rank, default=None)
-    return (
-        worst
-        if worst is None
-        else CHECK.finding(
-            severity=worst,
-            subject=name,
-            evidence=(
-                f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
-                f" {policy.critical_topics_per_cluster:,}); {metadata.words} (ceiling"
-                f" {counted(policy.critical_metadata_nodes, 'node')})."
-            ),
-            figures={
-                "metadata_nodes": metadata.nodes,
-                "metadata_nodes_counted": int(metadata.counted),
-                "subscriptions": metadata.subscriptions or 0,
-                "topics": metadata.topics,
-            },
-        )
+    if worst is None:
+        return None
+    return CHECK.finding(
+        severity=worst,
+        subject=name,
+        evidence=(
+            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
+            f" {policy.critical_topics_per_cluster:,}); {metadata.words} (ceiling"
+            f" {counted(policy.critical_metadata_nodes, 'node')})."
+        ),
+        figures={
+            "metadata_nodes": metadata.nodes,
+            "metadata_nodes_counted": int(metadata.counted),
+            "subscriptions": metadata.subscriptions or 0,
+            "topics": metadata.topics,
+        },
     )
 
 

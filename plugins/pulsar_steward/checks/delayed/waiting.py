@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import Query
+from pulsar_steward.checks.check import Query, brokers_of
 from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.topics import PARTITION_END
 from pulsar_steward.model.units import counted, named
@@ -13,7 +13,7 @@ from pulsar_steward.model.units import counted, named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Queried
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 BASE = f"regexp_replace(topic, '{PARTITION_END}', '')"
 """SQL: the partitioned topic of a partition; any other topic unchanged. Too slow for a million topics."""
@@ -74,12 +74,11 @@ def without_buckets(queried: Queried) -> bool:
     return bool(settings["told"] and not settings["untold"] and not settings["in_buckets"])
 
 
-def gap(queried: Queried) -> str | None:
+def gap(queried: Queried, _context: CheckContext[Any] | None = None) -> str | None:
     """Reason why the absence of delayed messages proves nothing, in a sentence; None if it does."""
-    unmeasured = [row["broker"] for row in queried["unmeasured"].rows]
+    unmeasured, silent = brokers_of(queried["unmeasured"]), brokers_of(queried["silent"])
     if unmeasured:
         return f"Brokers whose Prometheus series were not read say nothing of delayed messages: {named(unmeasured)}."
-    silent = [row["broker"] for row in queried["silent"].rows]
     if silent:
         return (
             f"Brokers do not tell {DELAYED_SERIES}, though they have subscriptions"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.checks.earlier import looking_back
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MEGABYTE, counted, named
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 # A full broker is compared with the median of the others. So idle brokers, as after a scale-out, do not make all
@@ -65,19 +66,6 @@ class _Load:
     carries: dict[str, float]
 
 
-@dataclass(frozen=True)
-class _Excess:
-    """A kind of load that a broker has too much of."""
-
-    name: str
-    value: float
-    others_median: float
-
-    @property
-    def words(self) -> str:
-        return f"{self.value:,.0f} {UNITS[self.name]}, the median of the others is {self.others_median:,.0f}"
-
-
 def judge_load_skew(queried: Queried, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
     """A full broker is a warning, critical if its CPU is at the limit; a nearly empty one is a warning."""
     limits, draining = context.limits, context.policy.brokers.draining
@@ -94,45 +82,46 @@ def judge_load_skew(queried: Queried, context: CheckContext[BrokerLoadSkewPolicy
         )
         return Judgement(quiet=words) if len(listed) == 1 and loads else Judgement(cannot_tell=words)
     full = [each for load in loads if (each := _full(load, loads, limits))]
-    full.sort(key=lambda each: (-each.severity.rank, -len(each.figures), each.subject))
+    full.sort(key=lambda each: (-len(each.figures), each.subject))
     empty = [each for load in loads if (each := _empty(load, loads, limits))]
-    return Judgement(findings=(*full, *empty), quiet=_quiet(loads, draining))
+    spans = []
+    for name, unit in UNITS.items():
+        values = [load.carries[name] for load in loads if name in load.carries]
+        if values:
+            spans.append(f"{min(values):,.0f} to {max(values):,.0f} {unit}")
+    aside = f", {len(draining)} draining aside," if draining else ""
+    quiet = f"{counted(len(loads), 'broker')}{aside} carry {', '.join(spans) or 'nothing that is known'}."
+    return Judgement(findings=(*full, *empty), quiet=quiet)
 
 
 def _of_others(load: _Load, loads: Sequence[_Load], name: str) -> list[float]:
     return [each.carries[name] for each in loads if each is not load and name in each.carries]
 
 
-def _excesses(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> list[_Excess]:
+def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
     least = {
         "topics": limits.minimum_topics,
         "bundles": limits.minimum_bundles,
         "megabytes": limits.minimum_throughput_megabytes,
         "clients": limits.minimum_clients,
     }
-    found = []
+    words, figures, medians = [], {}, {}
     for name, value in load.carries.items():
         if not (others := _of_others(load, loads, name)):
             continue
         middle = median_high(others)
         if value >= max(least[name], limits.warning_times_others * middle):
-            found.append(_Excess(name, value, middle))
-    return found
-
-
-def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
-    excesses = _excesses(load, loads, limits)
-    if not excesses:
+            words.append(f"{value:,.0f} {UNITS[name]}, the median of the others is {middle:,.0f}")
+            figures[name], medians[f"{OTHERS_MEDIAN}{name}"] = int(value), int(middle)
+    if not words:
         return None
     hot = load.cpu_percent is not None and load.cpu_percent >= limits.critical_cpu_percent
     cpu = "" if load.cpu_percent is None else f"; its CPU is at {load.cpu_percent:.0f} %"
-    figures = {each.name: int(each.value) for each in excesses}
-    figures |= {f"{OTHERS_MEDIAN}{each.name}": int(each.others_median) for each in excesses}
-    return Finding(
-        check_id=BROKER_LOAD_SKEW.check_id,
+    figures |= medians
+    return BROKER_LOAD_SKEW.finding(
         severity=Severity.CRITICAL if hot else Severity.WARNING,
         subject=load.broker,
-        evidence=f"{load.broker} carries {'; '.join(each.words for each in excesses)}{cpu}.",
+        evidence=f"{load.broker} carries {'; '.join(words)}{cpu}.",
         figures=figures if load.cpu_percent is None else figures | {"cpu_percent": int(load.cpu_percent)},
     )
 
@@ -150,8 +139,7 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
     usual = max(fmean(others), median_high(others))
     if usual < limits.minimum_topics or topics * 100 > limits.empty_percent * usual:
         return None
-    return Finding(
-        check_id=BROKER_LOAD_SKEW.check_id,
+    return BROKER_LOAD_SKEW.finding(
         severity=Severity.WARNING,
         subject=load.broker,
         evidence=(
@@ -161,16 +149,6 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
         ),
         figures={"others_usual_topics": int(usual), "topics": int(topics)},
     )
-
-
-def _quiet(loads: Sequence[_Load], draining: Sequence[str]) -> str:
-    spans = []
-    for name, unit in UNITS.items():
-        values = [load.carries[name] for load in loads if name in load.carries]
-        if values:
-            spans.append(f"{min(values):,.0f} to {max(values):,.0f} {unit}")
-    aside = f", {len(draining)} draining aside," if draining else ""
-    return f"{counted(len(loads), 'broker')}{aside} carry {', '.join(spans) or 'nothing that is known'}."
 
 
 BROKER_LOAD_SKEW = Check(
@@ -230,15 +208,13 @@ def judge_draining(queried: Queried, context: CheckContext[BrokerDrainingPolicy]
         severity, words = _state_of(name, listed, before)
         counts = ("bundles", "clients", "coordinators", "idle_bundles", "topics") if name in listed else ()
         findings.append(
-            Finding(
-                check_id=BROKER_DRAINING.check_id,
+            BROKER_DRAINING.finding(
                 severity=severity,
                 subject=name,
                 evidence=words,
                 figures={"listed": int(name in listed)} | {each: int(listed[name][each]) for each in counts},
             )
         )
-    findings.sort(key=lambda finding: (-finding.severity.rank, finding.subject))
     return Judgement(
         findings=tuple(findings), cannot_tell=f"What is left on {named(unread)} could not be read." if unread else None
     )

@@ -206,30 +206,63 @@ def judge(queried: Queried, context: CheckContext[BundleFlappingPolicy]) -> Judg
     limits, about = context.limits, context.about
     earlier = within(about, limits.window_minutes)[::-1]
     found = _found(queried, [*(each.taken_at for each in earlier), about.taken_at], limits)
-    if found:
-        return Judgement(findings=tuple(found))
-    needed = needed_snapshots(limits)
-    if len(earlier) + 1 < needed:
-        return Judgement(cannot_tell=too_few(len(earlier) + 1, needed, limits.window_minutes))
+    snapshots, needed = len(earlier) + 1, needed_snapshots(limits)
+    if not found and snapshots < needed:
+        return Judgement(cannot_tell=too_few(snapshots, needed, limits.window_minutes))
     partial = sum(each.partial for each in earlier)
-    seen = f"{counted(len(earlier) + 1, 'snapshot')} since {time_in_words(earlier[0].taken_at)}"
+    seen = f"{counted(snapshots, 'snapshot')} since {time_in_words(earlier[0].taken_at)}"
     incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
-    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
+    return Judgement(
+        findings=tuple(found),
+        quiet=f"No bundle moved to and fro in the {seen}.",
+        cannot_tell=incomplete if partial else None,
+    )
 
 
 def _found(queried: Queried, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
-    """Findings, critical ones first; with equal severity, restarting brokers before moved bundles."""
+    """Findings about restarting brokers, then about moved bundles."""
     owners = {**by_time(queried["owners_before"].rows), times[-1]: queried["owners"].rows}
     starts = {**by_time(queried["starts_before"].rows), times[-1]: queried["starts"].rows}
     moved = list(journeys(times, owners, away(times, owners, starts)))
-    restarting = [each for each in restarts(times, starts, moved) if len(each.seen) >= limits.warning_broker_restarts]
-    restarting.sort(key=lambda each: (-len(each.seen), each.broker))
-    flapping = [each for each in moved if each.weight >= limits.warning_moves]
-    flapping.sort(key=lambda each: (-each.weight, each.namespace, each.bundle))
+    found = []
+    for each in sorted(restarts(times, starts, moved), key=lambda each: (-len(each.seen), each.broker)):
+        count, are = len(each.seen), "is" if each.left == 1 else "are"
+        if count < limits.warning_broker_restarts:
+            continue
+        words = (
+            f"Broker {each.broker} has restarted at least {counted(count, 'time')} within"
+            f" {counted(limits.window_minutes, 'minute')}; its start was a new one at"
+            f" {', '.join(map(time_in_words, each.seen))}: it crashes again and again, or is ended. Each time its"
+            f" bundles go to others, with all their clients; {counted(each.left, 'move')} of bundles away from it {are}"
+            " among the snapshots."
+        )
+        critical = count >= limits.critical_broker_restarts
+        figures = {"moves_from_broker": each.left, "restarts": count}
+        found.append(_finding(each.broker, words, figures, critical=critical))
     shedding = _shedding_words(queried["settings"])
-    found = [_of_broker(each, limits) for each in restarting]
-    found += [_finding(each, limits, shedding) for each in flapping]
-    return sorted(found, key=lambda finding: -finding.severity.rank)
+    for journey in sorted(moved, key=lambda each: (-each.weight, each.namespace, each.bundle)):
+        if journey.weight < limits.warning_moves:
+            continue
+        explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
+        stays = " → ".join(f"{stay.owner} ({time_in_words(stay.at)})" for stay in journey.stays)
+        words = (
+            f"Moved {counted(journey.moves, 'time')}, {journey.returns} of them straight back{explained}; first seen at"
+            f" {stays}; {shedding}."
+        )
+        figures = {
+            "moves": journey.moves,
+            "moves_back": journey.returns,
+            "moves_from_brokers_away": journey.explained,
+            "owners": len({stay.owner for stay in journey.stays}),
+        }
+        critical = journey.weight >= limits.critical_moves
+        found.append(_finding(f"{journey.namespace}/{journey.bundle}", words, figures, critical=critical))
+    return found
+
+
+def _finding(subject: str, evidence: str, figures: dict[str, int], *, critical: bool) -> Finding:
+    severity = Severity.CRITICAL if critical else Severity.WARNING
+    return CHECK.finding(severity=severity, subject=subject, evidence=evidence, figures=figures)
 
 
 def _shedding_words(settings: QueryRows) -> str:
@@ -243,43 +276,6 @@ def _shedding_words(settings: QueryRows) -> str:
         names = ", ".join(each.rpartition(".")[2] for each in values[STRATEGY])
         return f"the brokers' own shedding is on{f' ({names})' if names else ''} and may be what moves it"
     return f"the brokers' own shedding is off ({SHEDDING}), so somebody or something else moves it"
-
-
-def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
-    starts = ", ".join(map(time_in_words, found.seen))
-    count, are = len(found.seen), "is" if found.left == 1 else "are"
-    moved = f"{counted(found.left, 'move')} of bundles away from it {are} among the snapshots"
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if count >= limits.critical_broker_restarts else Severity.WARNING,
-        subject=found.broker,
-        evidence=(
-            f"Broker {found.broker} has restarted at least {counted(count, 'time')} within"
-            f" {counted(limits.window_minutes, 'minute')}; its start was a new one at {starts}: it crashes again and"
-            f" again, or is ended. Each time its bundles go to others, with all their clients; {moved}."
-        ),
-        figures={"moves_from_broker": found.left, "restarts": count},
-    )
-
-
-def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> Finding:
-    explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
-    stays = " → ".join(f"{stay.owner} ({time_in_words(stay.at)})" for stay in journey.stays)
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if journey.weight >= limits.critical_moves else Severity.WARNING,
-        subject=f"{journey.namespace}/{journey.bundle}",
-        evidence=(
-            f"Moved {counted(journey.moves, 'time')}, {journey.returns} of them straight back{explained}; first seen at"
-            f" {stays}; {shedding}."
-        ),
-        figures={
-            "moves": journey.moves,
-            "moves_back": journey.returns,
-            "moves_from_brokers_away": journey.explained,
-            "owners": len({stay.owner for stay in journey.stays}),
-        },
-    )
 
 
 CHECK = Check(

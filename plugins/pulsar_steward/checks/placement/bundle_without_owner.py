@@ -9,7 +9,6 @@ have loaded since: earlier findings remain true, and the next diagnosis continue
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, nothing_read
+from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, Scope, grouped, nothing_read
 from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.decoding import decode
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, time_in_words
@@ -28,7 +27,7 @@ from pulsar_steward.model.units import counted, named, time_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.checks.check import CheckContext, Queried, QueryRows, Row
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
 class BundleWithoutOwnerPolicy(Section):
@@ -144,41 +143,41 @@ def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
         for each in _lost_bundles(queried, context)
         if each.figures.clients >= context.limits_of(each.namespace).warning_clients
     ]
-    found.sort(key=lambda each: (not each.nowhere, -each.figures.clients, each.namespace))
-    if found:
-        listed = frozenset(row["broker"] for row in queried["listed"].rows)
-        least = "At least " if queried["without_owner"].more else ""
-        findings = (
-            Finding(
-                check_id=CHECK.check_id,
-                severity=Severity.CRITICAL if each.nowhere else Severity.WARNING,
-                subject=each.namespace,
-                evidence=least + " ".join(_sentences(each, listed)),
-                figures=each.figures.by_name,
-            )
-            for each in found
+    found.sort(key=lambda each: (-each.figures.clients, each.namespace))
+    listed = frozenset(row["broker"] for row in queried["listed"].rows)
+    least = "At least " if queried["without_owner"].more else ""
+    findings = tuple(
+        CHECK.finding(
+            severity=Severity.CRITICAL if each.nowhere else Severity.WARNING,
+            subject=each.namespace,
+            evidence=least + " ".join(_sentences(each, listed)),
+            figures=each.figures.by_name,
         )
-        return Judgement(findings=tuple(findings))
+        for each in found
+    )
     without, missing = queried["without_owner"], nothing_read(queried)
     have = counted(without.count, "bundle has", "bundles have")
     if missing is None and without.rows and not context.about.earlier:
         missing = f"{have} no owner, and no earlier snapshot shows whether clients used them."
     elif missing is None and without.more:
         missing = f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
-    return Judgement(quiet="No bundle is without an owner that had clients when it last had one.", cannot_tell=missing)
+    quiet = "No bundle is without an owner that had clients when it last had one."
+    return Judgement(findings=findings, quiet=quiet, cannot_tell=missing)
 
 
 def _lost_bundles(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> Iterator[LostBundles]:
     """Yields each namespace with lost bundles."""
     before = EarlierRows.of(queried["owners_before"], context, window_minutes, "namespace", "bundle")
-    clients = _clients(queried["clients_before"])
-    theirs: dict[str, list[Row]] = defaultdict(list)
-    for row in queried["without_owner"].rows:
-        theirs[row["namespace"]].append(row)
+    # Topics and clients of a bundle at the time of a snapshot; shards may each have some of its topics.
+    clients: dict[tuple[str, str, datetime], tuple[int, int]] = {}
+    for row in queried["clients_before"].rows:
+        key = row["namespace"], row["bundle"], row["taken_at"]
+        topics, count = clients.get(key, (0, 0))
+        clients[key] = topics + row["topics"], count + row["clients"]
     known = {
         row["subject"]: row["figures_json"] for row in sorted(queried["found_before"].rows, key=itemgetter("taken_at"))
     }
-    for namespace, rows in theirs.items():
+    for (namespace,), rows in grouped(queried["without_owner"].rows, "namespace").items():
         limits = context.limits_of(namespace)
         lost = [found for row in rows if (found := _lost(row, before, clients, limits)) is not None]
         row = rows[0]
@@ -195,16 +194,6 @@ def _lost_bundles(queried: Queried, context: CheckContext[BundleWithoutOwnerPoli
             then = decode(known[namespace], LostFigures)
             now = msgspec.structs.replace(then, bundles_of_namespace=row["bundles_of_namespace"])
             yield LostBundles(row, now, None)
-
-
-def _clients(selected: QueryRows) -> Mapping[tuple[str, str, datetime], tuple[int, int]]:
-    """Topics and clients of a bundle at the time of a snapshot; shards may each have some of its topics."""
-    found: dict[tuple[str, str, datetime], tuple[int, int]] = {}
-    for row in selected.rows:
-        key = row["namespace"], row["bundle"], row["taken_at"]
-        topics, clients = found.get(key, (0, 0))
-        found[key] = topics + row["topics"], clients + row["clients"]
-    return found
 
 
 def _lost(
@@ -254,17 +243,13 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
                 where = f"{named(sorted(worst.allowed_then)) or 'none'}{gone}"
             yield f"At {time_in_words(worst.owned_at)} it could be on {where}."
     elif worst is not None:
-        yield from _unclear(found.row, worst)
-
-
-def _unclear(row: Row, worst: LostBundle) -> Iterator[str]:
-    if row["allowed_brokers"] is not None:
-        yield f"Isolation policies leave it {named(sorted(row['allowed_brokers']))}."
-    yield (
-        "Either no broker loads what clients ask for, or these clients left between"
-        f" {time_in_words(worst.owned_at, seconds=True)} and {time_in_words(worst.since, seconds=True)}, when the"
-        " owner did: both look the same in snapshots."
-    )
+        if (allowed := found.row["allowed_brokers"]) is not None:
+            yield f"Isolation policies leave it {named(sorted(allowed))}."
+        yield (
+            "Either no broker loads what clients ask for, or these clients left between"
+            f" {time_in_words(worst.owned_at, seconds=True)} and {time_in_words(worst.since, seconds=True)}, when the"
+            " owner did: both look the same in snapshots."
+        )
 
 
 CHECK = Check(

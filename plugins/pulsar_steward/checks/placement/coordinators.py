@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pulsar_steward.checks.check import CheckContext, Queried
 
 NOT_BY_BUNDLE = "This version of Pulsar does not place coordinators by bundles alone."
@@ -113,15 +111,23 @@ def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judg
         return Judgement(cannot_tell=WHERE_THEY_ARE)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    spread = _spread(queried, about.coordinators, context.policy.brokers.draining)
+    # Without intentionally empty brokers: draining ones, and ones that isolation policies exclude.
+    rows, draining = queried["holders"].rows, context.policy.brokers.draining
+    listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
+    held = sorted(((row["broker"], row["held"]) for row in listed if row["read"]), key=lambda each: (-each[1], each[0]))
+    settled = frozenset(row["broker"] for row in listed if row["settled"])
+    nowhere = queried["nowhere"].one["coordinators"]
+    spread = _Spread(about.coordinators, nowhere, len(listed), tuple(held), settled)
     if not spread.held:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
-    severity = _severity(spread, context.limits)
-    if severity is None:
+    most, severity = spread.most * 100, Severity.WARNING
+    # A single coordinator always means all coordinators on one broker.
+    if min(spread.listed, spread.total) > 1 and most >= context.limits.critical_share_percent * spread.total:
+        severity = Severity.CRITICAL
+    elif spread.spread < context.limits.warning_spread_coordinators:
         # Coordinators without a broker are no sign of health: no transaction can begin with them.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
-    finding = Finding(
-        check_id=TC_SKEW.check_id,
+    finding = TC_SKEW.finding(
         severity=severity,
         subject=about.cluster,
         evidence=_sentence(spread),
@@ -136,25 +142,6 @@ def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judg
         },
     )
     return Judgement(findings=(finding,))
-
-
-def _spread(queried: Queried, total: int, draining: Collection[str]) -> _Spread:
-    """Spread without intentionally empty brokers: draining ones, and ones that isolation policies exclude."""
-    rows = queried["holders"].rows
-    listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
-    held = [(row["broker"], row["held"]) for row in listed if row["read"]]
-    held.sort(key=lambda each: (-each[1], each[0]))
-    settled = frozenset(row["broker"] for row in listed if row["settled"])
-    return _Spread(total, queried["nowhere"].one["coordinators"], len(listed), tuple(held), settled)
-
-
-def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
-    # A single coordinator always means all coordinators on one broker.
-    if min(spread.listed, spread.total) > 1 and spread.most * 100 >= limits.critical_share_percent * spread.total:
-        return Severity.CRITICAL
-    if spread.spread >= limits.warning_spread_coordinators:
-        return Severity.WARNING
-    return None
 
 
 def _sentence(spread: _Spread) -> str:
@@ -248,9 +235,7 @@ def judge_tc_count(queried: Queried, context: CheckContext[TcCountPolicy]) -> Ju
     figures = CoordinatorFigures(
         brokers=brokers, coordinators=about.coordinators, share_percent=100 // about.coordinators
     )
-    finding = Finding(
-        check_id=TC_COUNT.check_id, severity=severity, subject=about.cluster, evidence=words, figures=figures.by_name
-    )
+    finding = TC_COUNT.finding(severity=severity, subject=about.cluster, evidence=words, figures=figures.by_name)
     return Judgement(findings=(finding,))
 
 

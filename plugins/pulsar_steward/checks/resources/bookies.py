@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, unread_servers
+from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, grouped, unread_servers
 from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
@@ -107,9 +107,7 @@ class Disk:
 
 def judge(queried: Queried, context: CheckContext[BookieDiskPolicy]) -> Judgement:
     """A finding for each bookie that is read-only, or whose disk is full or soon will be."""
-    before: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in queried["disks_before"].rows:
-        before[row["source"], row["directory"]].append(row)
+    before = grouped(queried["disks_before"].rows, "source", "directory")
     disks: dict[str, list[Disk]] = defaultdict(list)
     for row in queried["disks"].rows:
         disks[row["source"]].append(Disk.of(row, before[row["source"], row["directory"]], context))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of
+from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, grouped
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
@@ -13,7 +12,7 @@ from pulsar_steward.model.setting import OF_BALANCING, OF_MACHINES, OF_TOPICS, S
 from pulsar_steward.model.units import counted, named, time_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.checks.check import CheckContext, Queried
 
 
 class BrokerSettingsDifferPolicy(Section):
@@ -69,12 +68,9 @@ MAX_VALUES = 3
 
 def judge(queried: Queried, _context: CheckContext[BrokerSettingsDifferPolicy]) -> Judgement:
     """A finding for each such setting, the worst kind first; information for a change under way or between versions."""
-    by_key: dict[str, list[Row]] = defaultdict(list)
-    for row in queried["values"].rows:
-        by_key[row["key"]].append(row)
     equal = {row["key"]: row["taken_at"] for row in queried["changed"].rows}
     found = []
-    for key, rows in by_key.items():
+    for (key,), rows in grouped(queried["values"].rows, "key").items():
         severity, why = next((severity, why) for keys, severity, why in KINDS if key in keys)
         usual, *others = sorted(rows, key=lambda row: (-row["brokers"], row["value"]))
         versions = [version for row in rows for version in row["versions"]]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import subject_of
+from pulsar_steward.checks.resources.heap import LATELY
 from pulsar_steward.checks.resources.slowness import STALLED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.units import named
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 BOOKIES, COLLECTIONS, METADATA, SWITCHES = "bookie-thread-busy", "gc-pressure", "metadata-latency", "ledger-switch-slow"
 STUCK_THREADS = "io-threads-stuck"
-
-LATELY = "collected_lately"
-"""Figure of `gc-pressure`: 0 if its full collections were before the snapshot before, else 1."""
 
 SEEN_FROM_INSIDE = (BOOKIES, METADATA, SWITCHES)
 """Checks of figures measured in a broker: they suffer if the broker stands still or waits for a processor."""
