@@ -67,6 +67,8 @@ ANSWERS: list[tuple[str, tuple[str, ...], str, Reply, Any]] = [
     ("tenants", (), "/admin/v2/tenants", answer([]), ()),
     ("namespaces", ("a",), "/admin/v2/namespaces/a", answer(["a/y", "a/x"]), ("a/x", "a/y")),
     ("namespace_policies", ("a/x",), NAMESPACE, answer(POLICIES), POLICIES),
+    ("remotes_of", ("a/x",), NAMESPACE, answer({"replication_clusters": ["b", "a", "a"]}), {"a", "b"}),
+    ("remotes_of", ("a/x",), NAMESPACE, answer({}), None),
     ("own_settings", ("a/x",), NAMESPACE, answer(OWN_SETTINGS), AS_OWN),
     ("own_settings", ("a/x",), NAMESPACE, answer({"backlog_quota_map": {}}), {}),
     ("boundaries", ("a/x",), BUNDLES, answer({"boundaries": EDGES, "numBundles": 2}), tuple(EDGES)),
