@@ -23,7 +23,7 @@ class Boundaries(BundleGuard):
     name = "boundaries"
     objection = Objection.DRIFTED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step if its bundle is gone."""
         if there := facts.has_bundle(change):
             reason = f"{change.namespace} has a bundle {change.bundle}"
@@ -38,7 +38,7 @@ class Owner(BundleGuard):
     name = "owner"
     objection = Objection.DRIFTED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step if its bundle has another owner, or none."""
         expected, owner = present_owner(change), facts.owner(change)
         if owner == expected:
@@ -65,7 +65,7 @@ class Cooldown(BundleGuard):
     objection = Objection.REFUSED
     not_asked_of_rollbacks = "a move that does harm is taken back soon, and clients have to reconnect for that"
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle that was moved within the cooldown."""
         moved_at = facts.moved_at(change)
         if moved_at is None:
@@ -87,7 +87,7 @@ class Circles(BundleGuard):
     ahead = True
     not_asked_of_rollbacks = "a person asks for it, and no balancer; what is proposed next stops at the circle"
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step in a namespace with a bundle that was moved away and back within `guards.circle_minutes`."""
         minutes = f"{counted(policy.guards.circle_minutes, 'minute')} (policy key guards.circle_minutes)"
         circling = facts.circling(change.namespace)
@@ -105,7 +105,7 @@ class Clients(BundleGuard):
     name = "clients"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more clients than `apply.most_clients_per_step`."""
         most = policy.apply.most_clients_per_step
         clients = facts.clients(change)
@@ -126,7 +126,7 @@ class ProducersReturn(BundleGuard):
     name = "producers_return"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with a topic over a `producer_*` quota, or within the policy's margin of it."""
         risks, margin = facts.move_risks(change), policy.guards.quota_margin_percent
         if risks.unknown:
@@ -153,7 +153,7 @@ class ReplicationKept(BundleGuard):
     name = "replication_kept"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with a topic that has something to send, by a policy of its own alone."""
         risks = facts.move_risks(change)
         if not risks.unsent:
@@ -184,7 +184,7 @@ class DelayedIndex(BundleGuard):
     name = "delayed_index"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more than `guards.most_delayed_index_megabytes`."""
         held, most = facts.move_risks(change).delayed_index_bytes, policy.guards.most_delayed_index_megabytes << 20
         passed = held <= most

@@ -20,7 +20,7 @@ class CoordinatorLimit(CoordinatorGuard):
     name = "coordinator_limit"
     objection = Objection.REFUSED
 
-    def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a number above `guards.most_coordinators`, and a number that is no raise."""
         most = policy.guards.most_coordinators
         if not most:
@@ -40,7 +40,7 @@ class CoordinatorsRest(CoordinatorGuard):
     name = "coordinators_rest"
     objection = Objection.REFUSED
 
-    def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a raise while a coordinator is unserved or recovering, and in the rest time after another raise."""
         if restless := facts.restless_coordinators():
             more = len(restless) - MAX_NAMED

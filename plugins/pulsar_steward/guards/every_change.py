@@ -26,7 +26,7 @@ class SameCluster(Guard):
     objection = Objection.DRIFTED
     ahead = True
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes any change if another cluster responds."""
         planned, answers = facts.planned_for, facts.identity()
         if not planned.is_same(answers):
@@ -41,7 +41,7 @@ class FreshSnapshot(Guard):
     objection = Objection.DRIFTED
     ahead = True
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes every step if the plan's snapshot is older than `guards.snapshot_valid_minutes`."""
         valid = timedelta(minutes=policy.guards.snapshot_valid_minutes)
         passed = facts.now - facts.seen_at <= valid
@@ -60,7 +60,7 @@ class WholeCluster(Guard):
     objection = Objection.REFUSED
     ahead = True
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes every step while a listed broker does not respond, or a bookie takes no writes."""
         if silent := facts.silent_brokers():
             return self.result(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)
@@ -99,7 +99,7 @@ class ProvedFirst(Guard):
     objection = Objection.REFUSED
     ahead = True
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes every step if another batch changed the cluster since the snapshot and was not proved."""
         if unproved := facts.unproved_batch():
             return self.result(f"{unproved}: observe again", passed=False)
@@ -114,7 +114,7 @@ class Window(Guard):
     ahead = True
     not_asked_of_rollbacks = "what does harm is taken back now, and not in the next window"
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes every step outside all of `guards.windows`."""
         windows = policy.guards.windows
         if not windows:
@@ -137,7 +137,7 @@ class Limits(Guard):
         "it has no more steps than what it takes back, and harm must not stay until an hour is over"
     )
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
         guards, made = policy.guards, facts.changes_in_the_last_hour()
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
@@ -156,7 +156,7 @@ class Protected(Guard):
     objection = Objection.REFUSED
     ahead = True
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step in one of `apply.protected_namespaces`."""
         namespace = step.change.namespace
         by = naming(namespace, policy.apply.protected_namespaces)

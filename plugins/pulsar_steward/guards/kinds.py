@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Aspect
@@ -24,6 +24,8 @@ from pulsar_steward.model.step import (
 )
 
 if TYPE_CHECKING:
+    from types import UnionType
+
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.policy.schema import Policy
 
@@ -78,111 +80,85 @@ class Guard(ABC):
         return GuardResult(guard=self.name, passed=passed, reason=reason)
 
 
-class BundleStepGuard(Guard):
-    """A guard of moves and splits of bundles that also uses the step's own figures."""
+ChangeT = TypeVar("ChangeT")
 
-    aspect = Aspect.BUNDLE
+
+class StepGuard(Guard, Generic[ChangeT]):
+    """A guard of one sort of change, which also uses the step's own figures.
+
+    Attributes:
+        changes: The type of these changes.
+    """
+
+    changes: ClassVar[type | UnionType]
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Calls `check_step`."""
-        if not isinstance(step.change, BundleChange):
-            raise TypeError(f"{self.name} looks at bundles, not at {step.change}")
-        return self.check_step(step, step.change, facts, policy)
+        if not isinstance(step.change, self.changes):
+            raise TypeError(f"{self.name} looks at {self.aspect}, not at {step.change}")
+        return self.check_step(step, cast("ChangeT", step.change), facts, policy)
 
     @abstractmethod
-    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_step(self, step: GuardedChange, change: ChangeT, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the step, which makes this change, pass or vetoes it."""
 
 
-class BundleGuard(BundleStepGuard):
-    """A guard of moves and splits of bundles that uses the change alone."""
+class ChangeGuard(StepGuard[ChangeT]):
+    """A guard of one sort of change that uses the change alone."""
 
-    def check_step(self, step: GuardedChange, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Calls `check_bundle`."""
-        return self.check_bundle(change, facts, policy)
+    def check_step(self, step: GuardedChange, change: ChangeT, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Calls `check_change`."""
+        return self.check_change(change, facts, policy)
 
     @abstractmethod
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: ChangeT, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""
 
 
-class TargetGuard(Guard):
+class BundleStepGuard(StepGuard[BundleChange]):
+    """A guard of moves and splits of bundles that also uses the step's own figures."""
+
+    aspect = Aspect.BUNDLE
+    changes = BundleChange
+
+
+class BundleGuard(ChangeGuard[BundleChange]):
+    """A guard of moves and splits of bundles."""
+
+    aspect = Aspect.BUNDLE
+    changes = BundleChange
+
+
+class TargetGuard(ChangeGuard[UnloadBundle]):
     """A guard of a move's target."""
 
     aspect = Aspect.OWNER
-
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_target`."""
-        if not isinstance(step.change, UnloadBundle):
-            raise TypeError(f"{self.name} looks at moves, not at {step.change}")
-        return self.check_target(step.change, facts, policy)
-
-    @abstractmethod
-    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Lets the move pass or vetoes it."""
+    changes = UnloadBundle
 
 
-class CoordinatorGuard(Guard):
+class CoordinatorGuard(ChangeGuard[RaiseCoordinators]):
     """A guard of raises of the number of transaction coordinators."""
 
     aspect = Aspect.COORDINATORS
-
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_raise`."""
-        if not isinstance(step.change, RaiseCoordinators):
-            raise TypeError(f"{self.name} looks at the number of coordinators, not at {step.change}")
-        return self.check_raise(step.change, facts, policy)
-
-    @abstractmethod
-    def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Lets the raise pass or vetoes it."""
+    changes = RaiseCoordinators
 
 
-class PartitionGuard(Guard):
+class PartitionGuard(ChangeGuard[AddPartitions]):
     """A guard of raises of the number of a topic's partitions."""
 
     aspect = Aspect.PARTITIONS
-
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_partitions`."""
-        if not isinstance(step.change, AddPartitions):
-            raise TypeError(f"{self.name} looks at the number of partitions, not at {step.change}")
-        return self.check_partitions(step.change, facts, policy)
-
-    @abstractmethod
-    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Lets the raise pass or vetoes it."""
+    changes = AddPartitions
 
 
-class SettingGuard(Guard):
+class SettingGuard(ChangeGuard[ChangeSetting]):
     """A guard of changes of settings."""
 
     aspect = Aspect.SETTING
-
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_setting`."""
-        if not isinstance(step.change, ChangeSetting):
-            raise TypeError(f"{self.name} looks at settings, not at {step.change}")
-        return self.check_setting(step.change, facts, policy)
-
-    @abstractmethod
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Lets the change pass or vetoes it."""
+    changes = ChangeSetting
 
 
-class SubscriptionGuard(Guard):
+class SubscriptionGuard(StepGuard[DeleteSubscription]):
     """A guard of deletions of subscriptions."""
 
     aspect = Aspect.SUBSCRIPTION
-
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_deletion`."""
-        if not isinstance(step.change, DeleteSubscription):
-            raise TypeError(f"{self.name} looks at subscriptions, not at {step.change}")
-        return self.check_deletion(step, step.change, facts, policy)
-
-    @abstractmethod
-    def check_deletion(
-        self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
-    ) -> GuardResult:
-        """Lets the step, which makes this change, pass or vetoes it."""
+    changes = DeleteSubscription

@@ -42,7 +42,7 @@ class LossAsApproved(Guard):
     objection = Objection.REFUSED
     aspect = Aspect.DATA
 
-    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step that deletes more than was approved, even by a single entry or byte."""
         change = step.change
         match change:

@@ -23,7 +23,7 @@ class PartitionLimit(PartitionGuard):
     name = "partition_limit"
     objection = Objection.REFUSED
 
-    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a number above a limit, and a number that is no raise."""
         most = policy.guards.most_partitions
         if not most:
@@ -57,7 +57,7 @@ class TopicAsPlanned(PartitionGuard):
     name = "topic_as_planned"
     objection = Objection.DRIFTED
 
-    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a topic that is younger than the plan, or of which it is not known; brokers are asked at the call."""
         if facts.planning:
             return self.result("whether it is still this topic is asked right before the call", passed=True)
@@ -81,7 +81,7 @@ class PartitionOrder(PartitionGuard):
     name = "partition_order"
     objection = Objection.REFUSED
 
-    def check_partitions(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a raise that consumers in order would notice, or that others would be part of."""
         topic = facts.partitioned_topic(change)
         if isinstance(topic, Unknown):

@@ -27,7 +27,7 @@ class QuotaRoom(SettingGuard):
     name = "quota_room"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a `producer_*` size quota that a topic exceeds or nears (`backlog_quota_remedy.room_percent`)."""
         quota = change.after_in_force
         if change.name is SettingName.SIZE_QUOTA and isinstance(quota, msgspec.UnsetType):
@@ -66,7 +66,7 @@ class AgeRoom(SettingGuard):
     name = "age_room"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age quota that a backlog exceeds or nearly reaches, or, right before the call, may exceed."""
         quota = change.after_in_force
         if change.name is SettingName.AGE_QUOTA and isinstance(quota, msgspec.UnsetType):
@@ -126,7 +126,7 @@ class QuotaHeld(SettingGuard):
     objection = Objection.REFUSED
     not_asked_of_rollbacks = "the former quota is restored as it was, also where Pulsar's own cursors may fill it"
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a quota not above a compaction threshold, or of which Pulsar's own cursors hold more than a tenth."""
         quota, by_size = change.after_in_force, change.name is SettingName.SIZE_QUOTA
         if not isinstance(quota, BacklogQuota) or (quota.limit_bytes < 0 if by_size else quota.limit_seconds <= 0):
@@ -175,7 +175,7 @@ class QuotasChecked(SettingGuard):
     objection = Objection.REFUSED
     not_asked_of_rollbacks = "the former quota is restored as it was, also where brokers do not check it"
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a quota if `backlogQuotaCheckEnabled` is false on a broker, or unknown."""
         if not isinstance(change.after, BacklogQuota):
             return self.result("no quota is set", passed=True)

@@ -24,7 +24,7 @@ class SettingAsPlanned(SettingGuard):
     name = "setting_as_planned"
     objection = Objection.DRIFTED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a change of a setting that has, or inherits, another value by now."""
         found = facts.setting(change)
         now, then = change.in_words(found), change.in_words(change.before)
@@ -48,7 +48,7 @@ class OneCluster(SettingGuard):
     name = "one_cluster"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a setting of a namespace that other clusters serve too."""
         if change.topic is not None:
             return self.result("a topic's own setting is of this cluster alone", passed=True)
@@ -74,7 +74,7 @@ class Clocks(SettingGuard):
     name = "clocks"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a new or shorter age limit if clocks differ by more than `guards.most_clock_difference_seconds`."""
         if change.name not in BY_AGE or _is_no_shorter(change.before_in_force, change.after_in_force):
             return self.result("no limit by age is set, or becomes shorter", passed=True)
@@ -110,7 +110,7 @@ class LongestDelay(SettingGuard):
     name = "longest_delay"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a shorter maximum if a waiting message is older; right before the call, also if one may be older."""
         bound = change.after_in_force
         if not change.refuses_delays or not isinstance(bound, DelayedDelivery):
@@ -137,7 +137,7 @@ class DelayedKept(SettingGuard):
     name = "delayed_kept"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a limit that would delete delayed messages, or might because their number is unknown."""
         if not concerns_delayed(change):
             return self.result("it takes no message away, and none is too old for it", passed=True)
@@ -165,7 +165,7 @@ class OwnCursors(SettingGuard):
     name = "own_cursors"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a limit that would or might skip messages of such a cursor, and names the cursor and the remedy."""
         if not change.takes_messages:
             return self.result("it takes no message away", passed=True)
@@ -188,7 +188,7 @@ class CopiesKept(SettingGuard):
     name = "copies_kept"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes fewer copies unless `guards.fewer_copies` permits them, and quorums that no broker takes (400)."""
         if change.name is not SettingName.PERSISTENCE:
             return self.result("it changes no copies", passed=True)
@@ -213,7 +213,7 @@ class BookiesEnough(SettingGuard):
     name = "bookies_enough"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an E over the bookies that may be writable; a larger E or Qw also over those that are known to be."""
         if change.name is not SettingName.PERSISTENCE:
             return self.result("it asks for no more bookies", passed=True)

@@ -29,7 +29,7 @@ class SubscriptionUnused(SubscriptionGuard):
     name = "subscription_unused"
     objection = Objection.DRIFTED
 
-    def check_deletion(
+    def check_step(
         self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
         """Vetoes one that is gone, made anew, reset, consumed, unknown, in use, or on a topic with too few others."""
@@ -105,9 +105,9 @@ class SubscriptionExpendable(SubscriptionGuard):
     name = "subscription_expendable"
     objection = Objection.REFUSED
 
-    def check_deletion(
+    def check_step(
         self,
-        step: GuardedChange,  # noqa: ARG002 - part of the protocol
+        step: GuardedChange,
         change: DeleteSubscription,
         facts: ClusterFacts,
         policy: Policy,

@@ -24,7 +24,7 @@ class TargetActive(TargetGuard):
     objection = Objection.DRIFTED
     ahead = True
 
-    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a broker that is gone or owns the bundle already."""
         if not facts.is_active(change.target):
             return self.result(f"{change.target} is not active or did not answer", passed=False)
@@ -40,7 +40,7 @@ class TargetAllowed(TargetGuard):
     objection = Objection.REFUSED
     ahead = True
 
-    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a draining or excluded broker."""
         if change.target in policy.brokers.draining:
             reason = f"{change.target} is draining (policy key brokers.draining)"
@@ -62,7 +62,7 @@ class AntiAffinity(TargetGuard):
     objection = Objection.REFUSED
     ahead = True
 
-    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a broker with more namespaces of the group than another broker has."""
         found = facts.anti_affinity(change.namespace)
         if isinstance(found, Unknown):
@@ -88,7 +88,7 @@ class Shedding(TargetGuard):
     objection = Objection.REFUSED
     not_asked_of_rollbacks = "brokers may move the bundle again later, but it must not stay where it does harm"
 
-    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
         manager = facts.load_manager()
         if isinstance(manager, Unknown):

@@ -84,7 +84,7 @@ def test_who_might_get_the_bundle_in_exchange_is_named() -> None:
         for number, (percent, flow) in enumerate(zip(percents, flows, strict=True))
     )
     facts, policy = a_look(load_manager=manager, usages=there, throughput=50.0 * MIB)
-    told = Shedding().check_target(BUSINESS, facts, policy)
+    told = Shedding().check_change(BUSINESS, facts, policy)
     assert told.passed
     assert told.reason == (
         f"the brokers' own shedding (TransferShedder) would leave it on {BUSINESS.target},"
