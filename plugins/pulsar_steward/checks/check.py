@@ -288,7 +288,7 @@ class CheckWords:
         harm: The harm that its findings do, or a function from a finding to it.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
         headlines: What a trouble of this harm is called, where that is not the title.
-        beware: What not to do meanwhile, in a sentence.
+        beware: What not to do meanwhile, in a sentence, by the harm of a finding.
     """
 
     check_id: str
@@ -300,7 +300,7 @@ class CheckWords:
     harm: HarmOf = Harm.SETTING
     explained_by: tuple[str, ...] = ()
     headlines: Mapping[Harm, str] = field(default_factory=dict)
-    beware: str = ""
+    beware: Mapping[Harm, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

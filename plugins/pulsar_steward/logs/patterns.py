@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.trouble import Harm, HarmOf, by_severity
 
 SECTION = "Logs and thread dumps"
 """Title of the last section of the guide."""
@@ -58,8 +59,23 @@ class LogCheck(CheckWords):
         return Finding(check_id=self.check_id, severity=severity, subject=subject, evidence=evidence, figures=figures)
 
 
+_HARMS: dict[str, HarmOf] = {
+    **dict.fromkeys(
+        ("log-bundles-not-loaded", "log-topics-fenced", "log-bookies"), by_severity(Harm.CUT_OFF, Harm.SLOW)
+    ),
+    **dict.fromkeys(("log-quota", "log-cursors"), Harm.AT_RESTART),
+    "log-delayed-buckets": Harm.SOON,
+    **dict.fromkeys(("log-memory", "log-ledger-switch", "log-metadata-store", "log-slow-tasks"), Harm.SLOW),
+    **dict.fromkeys(("log-thread-dump", "log-connections-dropped", "log-too-many-requests"), Harm.SLOW),
+    "log-clients-reconnect": Harm.SLOW,
+}
+
+
 def _check(check_id: str, title: str, advice: tuple[str, ...], *patterns: Pattern, of_dumps: bool = False) -> LogCheck:
-    return LogCheck(check_id=check_id, title=title, advice=advice, source=_SOURCE, patterns=patterns, of_dumps=of_dumps)
+    harm = _HARMS.get(check_id, Harm.SETTING)
+    return LogCheck(
+        check_id=check_id, title=title, advice=advice, source=_SOURCE, patterns=patterns, of_dumps=of_dumps, harm=harm
+    )
 
 
 _BUCKETS = "Bucket BucketDelayedDeliveryTracker ImmutableBucket MutableBucket BookkeeperBucketSnapshotStorage"

@@ -76,13 +76,14 @@ class QuotaFigures(Figures, frozen=True, kw_only=True):
         backlog_bytes: The backlog.
         bytes_percent: Usage of the size quota.
         delayed_messages: Messages of the backlog that are not due yet.
-        holds_producers: 1 if the fuller quota shuts producers out once it is exceeded, 0 if it deletes messages.
+        holds_producers: 1 if the fuller quota, or one that is exceeded, shuts producers out; 0 if it deletes messages.
         limit_bytes: Size quota in force; negative: none.
         limit_seconds: Age quota in force; negative: none.
         oldest_backlog_age_seconds: Age of the oldest message that at least one subscription has not consumed.
         producers: Connected producers.
         seconds_percent: Usage of the age quota.
         seconds_to_quota: Time until the size quota is reached, at the present growth.
+        unchecked: 1 if brokers hardly ever check quotas, or never.
     """
 
     backlog_bytes: int | None = None
@@ -95,6 +96,7 @@ class QuotaFigures(Figures, frozen=True, kw_only=True):
     producers: int | None = None
     seconds_percent: int | None = None
     seconds_to_quota: int | None = None
+    unchecked: int | None = None
 
     @property
     def by_age(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -34,6 +35,11 @@ class Harm(StrEnum):
         return list(Harm).index(self)
 
 
+def by_severity(critical: Harm, others: Harm) -> Callable[[Finding], Harm]:
+    """Harm of a check whose critical findings do worse harm than its others."""
+    return lambda finding: critical if finding.severity is Severity.CRITICAL else others
+
+
 HarmOf = Harm | Callable[[Finding], Harm]
 """Harm of all findings of a check, or a function from a finding to it."""
 
@@ -59,21 +65,23 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         root: The check that found the cause.
         harm: The worst harm that its findings do.
         harmful: The check whose findings do it: the cause itself, or a consequence.
-        findings: Its listed findings, the worst first; those of one subject together, the cause before consequences.
+        met: Its listed findings that do it, the worst first: whom it meets, and since when.
+        findings: All its listed findings, the worst first.
         found: Number of its findings by severity, listed or not.
-        affected: Number of subjects of the root, listed or not; those that are not listed may do less harm.
+        affected: Number of subjects that it meets, listed or not; those that are not listed may be met by less.
     """
 
     root: str
     harm: Harm
     harmful: str
+    met: tuple[Finding, ...]
     findings: tuple[Finding, ...]
     found: Mapping[Severity, int]
     affected: int
 
     @property
     def trouble_id(self) -> str:
-        """The same in every snapshot that shows it."""
+        """The same while cause and harm are."""
         return f"{self.root}.{self.harm.name.lower().replace('_', '-')}"
 
     @property
@@ -88,28 +96,38 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def since(self) -> datetime | None:
-        """Time of the first snapshot that shows it; None: not looked up."""
-        return min((each.first_seen for each in self.findings if each.first_seen is not None), default=None)
+        """Time of the first snapshot that shows the harm; None: this is the first, or it was not looked up."""
+        stood = (each.first_seen for each in self.met if each.snapshots_in_a_row > 1)
+        return min((each for each in stood if each is not None), default=None)
 
     @property
-    def roots(self) -> tuple[Finding, ...]:
-        """Its listed findings of the cause."""
-        return tuple(each for each in self.findings if each.check_id == self.root)
+    def causes(self) -> tuple[str, ...]:
+        """Subjects of its cause, where that is another check's; empty: what does harm is the cause."""
+        return tuple(each.subject for each in self.findings if each.check_id == self.root != self.harmful)
 
     @property
     def where(self) -> str:
-        """Its subjects in words: the only one, or how many in how many namespaces."""
-        subjects = [each.subject for each in self.roots]
-        topics = [each.partition(" ")[0] for each in subjects if "://" in each]
-        if len(topics) < len(subjects):
-            return subjects[0] if self.affected == 1 else f"{subjects[0]} and {self.affected - 1:,} more"
-        if len(of_topic := set(map(partitioned_topic, topics))) == 1 and self.affected == len(topics):
-            (topic,) = of_topic
-            return subjects[0] if len(topics) == 1 else f"{counted(len(topics), 'partition')} of {topic}"
-        namespaces = len(set(map(namespace_of, topics)))
-        if self.affected > len(topics):
-            return f"up to {counted(self.affected, 'topic')} in at least {counted(namespaces, 'namespace')}"
-        return f"{counted(self.affected, 'topic')} in {counted(namespaces, 'namespace')}"
+        """Whom it meets, in words: the only subject, or how many in how many namespaces."""
+        subjects = [each.subject for each in self.met]
+        names = [each.partition(" ")[0] for each in subjects if is_topic(each)]
+        if self.affected == 1:
+            return subjects[0]
+        if len(names) < len(subjects):
+            return f"{subjects[0]} and {self.affected - 1:,} more"
+        topics, namespaces = set(names), counted(len(set(map(namespace_of, names))), "namespace")
+        kind = "topic" if subjects == names else "subscription"
+        if self.affected > len(subjects):
+            return f"up to {counted(self.affected, kind)} in at least {namespaces}"
+        if len({partitioned_topic(each) for each in topics}) == 1:
+            whole = partitioned_topic(names[0])
+            kind = kind if kind == "subscription" or whole in topics else "partition"
+            return f"{counted(len(subjects), kind)} of {whole}"
+        return f"{counted(self.affected, kind)} in {namespaces}"
+
+
+def is_topic(subject: str) -> bool:
+    """True for a topic, or a subscription of one."""
+    return subject.startswith(("persistent://", "non-persistent://"))
 
 
 def troubles_of(
@@ -122,59 +140,77 @@ def troubles_of(
 
     Args:
         findings: All listed findings.
-        more: Number of further findings, which are not listed, by check and severity.
+        more: Number of further findings of checks with listed ones, by check and severity.
         checks: The checks by id; one that is missing explains nothing, and is a setting.
     """
     joined = _joined(findings, checks)
-    found = {key: Counter(each.severity for each in members) for key, members in joined.items()}
-    affected = {key: sum(each.check_id == key[0] for each in members) for key, members in joined.items()}
+    troubles: dict[tuple[str, Harm], Trouble] = {}
+    for (root, harm), members in joined.items():
+        harmful = min(
+            (each for each in members if harm_of(each, checks) is harm), key=lambda each: each.check_id != root
+        )
+        met = tuple(each for each in members if each.check_id == harmful.check_id and harm_of(each, checks) is harm)
+        troubles[root, harm] = Trouble(
+            root=root,
+            harm=harm,
+            harmful=harmful.check_id,
+            met=met,
+            findings=tuple(members),
+            found=Counter(each.severity for each in members),
+            affected=len(met),
+        )
     for check_id, severity, number in ((name, *each) for name, unlisted in more.items() for each in unlisted.items()):
         own = {
-            key: Counter(each.severity for each in members if each.check_id == check_id)
-            for key, members in joined.items()
+            key: Counter(each.severity for each in trouble.findings if each.check_id == check_id)
+            for key, trouble in troubles.items()
         }
         place = {key: (-each[severity], -each.total(), key[1].rank) for key, each in own.items()}
         key = min(own, key=place.__getitem__)
-        found[key][severity] += number
-        affected[key] += number if key[0] == check_id and own[key][severity] else 0
-    troubles = [
-        Trouble(
-            root=root,
-            harm=harm,
-            harmful=next(each.check_id for each in members if _harm(each, checks) is harm),
-            findings=tuple(members),
-            found=found[root, harm],
-            affected=affected[root, harm],
-        )
-        for (root, harm), members in joined.items()
-    ]
-    return tuple(sorted(troubles, key=lambda each: (each.harm.rank, -each.severity.rank, -each.count, each.root)))
+        trouble = troubles[key]
+        meets = check_id == trouble.harmful and any(each.severity is severity for each in trouble.met)
+        found = Counter(trouble.found) + Counter({severity: number})
+        affected = trouble.affected + (number if meets else 0)
+        troubles[key] = msgspec.structs.replace(trouble, found=found, affected=affected)
+    return tuple(
+        sorted(troubles.values(), key=lambda each: (each.harm.rank, -each.severity.rank, -each.count, each.root))
+    )
 
 
 def _joined(findings: Sequence[Finding], checks: Mapping[str, Explained]) -> dict[tuple[str, Harm], list[Finding]]:
     """Findings by the check of their cause and by the worst harm that this cause does to one subject."""
-    at: dict[tuple[str, str], Finding] = {}
-    for finding in findings:
-        at.setdefault((finding.check_id, finding.subject.partition(" ")[0]), finding)
-    cases: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for finding in sorted(findings, key=lambda each: -each.severity.rank):
-        root = _root(finding, at, checks)
-        case = cases[root.check_id, root.subject]
-        case.insert(0, finding) if finding is root else case.append(finding)
+    at: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
+    ordered = sorted(findings, key=lambda each: (-each.severity.rank, each.check_id, each.subject))
+    for finding in ordered:
+        at[finding.check_id, finding.subject.partition(" ")[0]].append(finding)
+    roots = [_root(finding, at, checks) for finding in ordered]
+    cases: defaultdict[tuple[str, str, str], list[Finding]] = defaultdict(list)
+    for finding, root in zip(ordered, roots, strict=True):
+        if finding is not root:
+            cases[root.check_id, root.subject, finding.subject.partition(" ")[0]].append(finding)
     joined: defaultdict[tuple[str, Harm], list[Finding]] = defaultdict(list)
-    for (root_check, _), case in cases.items():
-        worst = min((_harm(each, checks) for each in case), key=lambda each: each.rank)
-        joined[root_check, worst] += case
+    worst: dict[tuple[str, str], Harm] = {}
+    for (check_id, subject, _), case in cases.items():
+        harm = min((harm_of(each, checks) for each in case), key=lambda each: each.rank)
+        worst[check_id, subject] = min(harm, worst.get((check_id, subject), harm), key=lambda each: each.rank)
+        joined[check_id, harm] += case
+    for finding, root in zip(ordered, roots, strict=True):
+        if finding is root:
+            own = harm_of(finding, checks)
+            harm = min(own, worst.get((finding.check_id, finding.subject), own), key=lambda each: each.rank)
+            joined[finding.check_id, harm].append(finding)
     return joined
 
 
-def _root(finding: Finding, at: Mapping[tuple[str, str], Finding], checks: Mapping[str, Explained]) -> Finding:
+def _root(
+    finding: Finding, at: Mapping[tuple[str, str], Sequence[Finding]], checks: Mapping[str, Explained]
+) -> Finding:
     """The first cause of a finding: itself, if nothing explains it."""
     check = checks.get(finding.check_id)
     for check_id in check.explained_by if check else ():
         for place in _places(finding.subject):
-            if cause := at.get((check_id, place)):
-                return _root(cause, at, checks)
+            for cause in at.get((check_id, place), ()):
+                if _explains(cause, finding):
+                    return _root(cause, at, checks)
     return finding
 
 
@@ -182,11 +218,25 @@ def _places(subject: str) -> Iterator[str]:
     """Subjects of a cause, from the nearest on: the topic of a subscription, its partitioned topic, its namespace."""
     name = subject.partition(" ")[0]
     yield name
-    if "://" in name:
+    if is_topic(name):
         yield from dict.fromkeys((partitioned_topic(name), namespace_of(name)))
 
 
-def _harm(finding: Finding, checks: Mapping[str, Explained]) -> Harm:
+def _explains(cause: Finding, finding: Finding) -> bool:
+    """True if a finding is about its cause's own subject, or its evidence names it; information is no cause.
+
+    A topic has several subscriptions, and a namespace several topics: only what the evidence names holds the backlog.
+    """
+    if cause.severity is Severity.INFO:
+        return False
+    if cause.subject in {finding.subject, finding.subject.partition(" ")[0]}:
+        return True
+    own = re.search(" (?:subscription|to) (.+)", cause.subject)
+    name = own[1] if own else cause.check_id.partition("-")[0]
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", finding.evidence) is not None
+
+
+def harm_of(finding: Finding, checks: Mapping[str, Explained]) -> Harm:
     """Harm of one finding; information only is a matter of settings, whatever its check is about."""
     check = checks.get(finding.check_id)
     if check is None or finding.severity is Severity.INFO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
 from pulsar_steward.model.trouble import Harm, troubles_of
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,11 +25,15 @@ EVICTING = QuotaFigures(seconds_percent=120, holds_producers=0)
 
 
 def found(
-    check_id: str, subject: str, severity: Severity = Severity.CRITICAL, figures: QuotaFigures | None = None
+    check_id: str,
+    subject: str,
+    severity: Severity = Severity.CRITICAL,
+    figures: QuotaFigures | None = None,
+    evidence: str = "…",
 ) -> Finding:
     """A finding."""
     by_name = figures.by_name if figures else {}
-    return Finding(check_id=check_id, severity=severity, subject=subject, evidence="…", figures=by_name)
+    return Finding(check_id=check_id, severity=severity, subject=subject, evidence=evidence, figures=by_name)
 
 
 def troubles(*findings: Finding, more: Mapping[str, Mapping[Severity, int]] | None = None) -> tuple[Trouble, ...]:
@@ -36,21 +42,77 @@ def troubles(*findings: Finding, more: Mapping[str, Mapping[Severity, int]] | No
 
 
 def test_a_topic_that_stands_still_is_full_and_cannot_restart_is_one_trouble() -> None:
-    """The cause leads, the worst harm ranks it, and a partition is explained by its own subscription alone."""
-    (trouble, other) = troubles(
-        found("backlog-near-quota", f"{TOPIC}-partition-1", figures=FULL),
-        found("producer-hold-restart-risk", f"{TOPIC}-partition-1"),
+    """The cause leads, the worst harm ranks it, and says whom it meets; the other subscription holds nothing."""
+    held = "Slowest is subscription app with 9 entries."
+    (trouble, soon, slow) = troubles(
+        found("backlog-near-quota", f"{TOPIC}-partition-1", figures=FULL, evidence=held),
+        found("producer-hold-restart-risk", f"{TOPIC}-partition-1", evidence=held),
         found("subscription-stalled", f"{TOPIC}-partition-1 subscription app", Severity.WARNING),
-        found(
-            "backlog-near-quota",
-            f"{TOPIC}-partition-2",
-            Severity.WARNING,
-            QuotaFigures(bytes_percent=85, holds_producers=1),
-        ),
+        found("subscription-stalled", f"{TOPIC}-partition-1 subscription app-2", Severity.WARNING),
+        found("backlog-near-quota", f"{TOPIC}-partition-2", Severity.WARNING, QuotaFigures(bytes_percent=85)),
     )
     assert (trouble.root, trouble.harm, trouble.harmful) == ("subscription-stalled", Harm.CUT_OFF, "backlog-near-quota")
     assert (trouble.severity, trouble.count, trouble.affected) == (Severity.CRITICAL, 3, 1)
-    assert (other.root, other.harm) == ("backlog-near-quota", Harm.SOON)
+    assert (trouble.where, trouble.causes) == (f"{TOPIC}-partition-1", (f"{TOPIC}-partition-1 subscription app",))
+    assert (soon.root, soon.harm, slow.root) == ("backlog-near-quota", Harm.SOON, "subscription-stalled")
+
+
+def test_of_a_namespaces_cause_each_topic_has_its_own_harm() -> None:
+    """Replication that stands still cuts off the topics that it fills, not those that it does not hold."""
+    held = "It is held by the replication to west (pulsar.repl.west)."
+    (cut_off, own, soon) = troubles(
+        found("replication-stopped", "shop/orders to west"),
+        found("backlog-near-quota", f"{TOPIC}-1", figures=FULL, evidence=held),
+        found("backlog-near-quota", f"{TOPIC}-2", figures=QuotaFigures(bytes_percent=81), evidence=held),
+        found("backlog-near-quota", f"{TOPIC}-3", figures=QuotaFigures(bytes_percent=99), evidence="Slowest is app."),
+    )
+    assert (cut_off.root, cut_off.where, cut_off.count) == ("replication-stopped", f"{TOPIC}-1", 2)
+    assert (soon.root, soon.harm, soon.where) == ("replication-stopped", Harm.SOON, f"{TOPIC}-2")
+    assert (own.root, own.where) == ("backlog-near-quota", f"{TOPIC}-3")
+
+
+@cases(
+    "figures, harm",
+    ("shuts out", FULL, Harm.CUT_OFF),
+    ("deletes", EVICTING, Harm.LOSING),
+    ("nobody checks", QuotaFigures(bytes_percent=120, holds_producers=1, unchecked=1), Harm.AT_RESTART),
+    ("nobody checks what is deleted", QuotaFigures(bytes_percent=120, holds_producers=0, unchecked=1), Harm.SOON),
+    ("nobody knows the policy", QuotaFigures(bytes_percent=120), Harm.SOON),
+    ("not full", QuotaFigures(bytes_percent=99, holds_producers=1), Harm.SOON),
+)
+def test_a_quota_does_what_brokers_do_with_it(figures: QuotaFigures, harm: Harm) -> None:
+    (trouble,) = troubles(found("backlog-near-quota", TOPIC, figures=figures))
+    assert trouble.harm is harm
+
+
+def test_information_is_no_cause() -> None:
+    held = "Slowest is subscription app with 9 entries."
+    (trouble, _) = troubles(
+        found("backlog-near-quota", TOPIC, figures=FULL, evidence=held),
+        found("subscription-stalled", f"{TOPIC} subscription app", Severity.INFO),
+    )
+    assert trouble.root == "backlog-near-quota"
+
+
+def test_the_order_of_findings_changes_nothing_and_each_is_told_once() -> None:
+    """Whatever the subjects look like, as they come from outside."""
+    subjects = (
+        "pulsar://",
+        "",
+        "a b subscription c",
+        f"{TOPIC} subscription a to b",
+        TOPIC,
+        "shop/orders to west",
+        "x",
+    )
+    every = [
+        found(check_id, subject) for check_id in (*BY_ID, "unknown") for subject in (*odd, TOPIC, "shop/orders to west")
+    ]
+    joined = troubles(*every)
+    assert Counter(id(each) for trouble in joined for each in trouble.findings) == Counter(map(id, every))
+    assert sum(trouble.count for trouble in joined) == len(every)
+    random.Random(3).shuffle(every)  # noqa: S311 - any order will do
+    assert troubles(*every) == joined
 
 
 @pytest.mark.parametrize(
@@ -59,6 +121,7 @@ def test_a_topic_that_stands_still_is_full_and_cannot_restart_is_one_trouble() -
         (["east"], "east"),
         ([TOPIC], TOPIC),
         ([f"{TOPIC}-partition-{number}" for number in range(3)], f"3 partitions of {TOPIC}"),
+        ([f"{TOPIC} subscription {name}" for name in "ab"], f"2 subscriptions of {TOPIC}"),
         ([TOPIC, "persistent://shop/returns/sent"], "2 topics in 2 namespaces"),
         (["broker-1:8080", "broker-2:8080"], "broker-1:8080 and 1 more"),
     ],
@@ -71,7 +134,7 @@ def test_it_says_whom_it_meets(subjects: list[str], where: str) -> None:
 def test_the_worst_harm_comes_first_and_information_is_a_setting() -> None:
     ranked = troubles(
         found("hot-bundle", "shop/orders/0x0_0x1", Severity.INFO),
-        found("tc-skew", "east"),
+        found("tc-count", "east"),
         found("consumer-fanout", TOPIC),
         found("backlog-near-quota", f"{TOPIC}s", figures=EVICTING),
         found("backlog-near-quota", TOPIC, figures=FULL),

@@ -186,7 +186,6 @@ KEEPS_A_BACKLOG = (
     "subscription-blocked",
     "subscription-stalled",
     "subscription-abandoned",
-    "limit-reached",
     "compaction-over-quota",
 )
 """Checks that find why a topic keeps a backlog, the likeliest cause first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.backlog.brokers import QUOTA_CHECK_DISABLED
 from pulsar_steward.checks.backlog.quotas import (
     CULPRITS,
     DEFAULTS,
@@ -32,7 +33,7 @@ from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope
 from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
-from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.trouble import Harm, by_severity
 from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -47,11 +48,19 @@ class BacklogNearQuotaPolicy(Section):
     critical_percent: int = number(95, "of the quota: brokers check once a minute, so the next check may act")
 
 
-NEAR = """
-with fullest as (select *, greatest(bytes_percent, seconds_percent) as percent from pressed)
+# A topic may be over two quotas: if one shuts producers out, that is the worst that happens.
+NEAR = f"""
+with fullest as (
+    select *, greatest(bytes_percent, seconds_percent) as percent,
+        ({holds_producers("bytes_policy")} and coalesce(bytes_percent >= 100, false))
+        or ({holds_producers("seconds_policy")} and coalesce(seconds_percent >= 100, false)) as shuts_out
+    from pressed)
 select fullest.*, percent >= critical_percent as critical
 from fullest join limits using (namespace) where percent >= warning_percent
 """
+
+
+NO_RESTART = "Do not restart brokers, and unload nothing there: no producer could come back."
 
 
 def _harm(finding: Finding) -> Harm:
@@ -59,15 +68,19 @@ def _harm(finding: Finding) -> Harm:
     full = max(used.bytes_percent or 0, used.seconds_percent or 0) >= 100  # noqa: PLR2004 - all of the quota
     if not full or used.holds_producers is None:
         return Harm.SOON
+    if used.unchecked:  # brokers still compare them when a producer connects
+        return Harm.AT_RESTART if used.holds_producers else Harm.SOON
     return Harm.CUT_OFF if used.holds_producers else Harm.LOSING
 
 
-def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
+def near_quota(queried: Queried, context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
     """Judges by the fuller of the two quotas, whatever the policy."""
     findings = []
+    unchecked = {"unchecked": 1} if context.results[QUOTA_CHECK_DISABLED.check_id].judgement.findings else {}
     for row in queried["found"].rows:
         by_size = (row["bytes_percent"] or 0) >= (row["seconds_percent"] or 0)
         policy = row["bytes_policy"] if by_size else row["seconds_policy"]
+        holds = 1 if row["shuts_out"] else policy and int(policy.startswith("producer_"))
         when = "once exceeded" if row["percent"] < 100 else "exceeded"  # noqa: PLR2004 - all of the quota
         findings.append(
             BACKLOG_NEAR_QUOTA.finding(
@@ -77,7 +90,7 @@ def near_quota(queried: Queried, _context: CheckContext[BacklogNearQuotaPolicy])
                     f"{quota_used(row, by_size=by_size)}; {when}{in_brackets(policy)}, {consequence(policy)}."
                     f"{delayed_words(row)}{slowest_words(row)}"
                 ),
-                figures=figures({**row, "holds_producers": policy and int(policy.startswith("producer_"))}),
+                figures=figures({**row, "holds_producers": holds, **unchecked}),
             )
         )
     return Judgement(
@@ -94,7 +107,12 @@ BACKLOG_NEAR_QUOTA = Check(
     harm=_harm,
     explained_by=KEEPS_A_BACKLOG,
     headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF", Harm.LOSING: "UNREAD MESSAGES DELETED"},
-    beware="Do not restart brokers, and unload nothing there.",
+    beware={
+        Harm.CUT_OFF: NO_RESTART,
+        Harm.AT_RESTART: NO_RESTART,
+        Harm.LOSING: "Do not lower the quota.",
+    },
+    rests_on=(QUOTA_CHECK_DISABLED.check_id,),
     order=10,
     title="A topic's backlog is close to its quota, or over it",
     advice=(
@@ -110,7 +128,9 @@ BACKLOG_NEAR_QUOTA = Check(
     remedied_by="backlog_quota",
     policy=BacklogNearQuotaPolicy,
     shards={
-        "found": Query(NEAR, worst_first="critical desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS),
+        "found": Query(
+            NEAR, worst_first="critical desc, shuts_out desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS
+        ),
         "ages_unread": ages_not_read(),
     },
     cluster={"defaults": DEFAULTS, "precision": PRECISION},
@@ -162,6 +182,7 @@ def _held(row: Row) -> str:
 PRODUCER_HOLD_RESTART_RISK = RowCheck(
     check_id="producer-hold-restart-risk",
     harm=Harm.AT_RESTART,
+    beware={Harm.AT_RESTART: NO_RESTART},
     explained_by=("backlog-near-quota", *KEEPS_A_BACKLOG),
     order=60,
     title="A restart or an unload would leave a topic's producers unable to connect",
@@ -303,7 +324,8 @@ def _explained(row: Row) -> str:
 # Critical if there is no other explanation, and no figure that contradicts.
 QUOTA_STUCK = RowCheck(
     check_id="quota-stuck",
-    harm=Harm.CUT_OFF,
+    beware={Harm.CUT_OFF: "Do not lower the quota."},
+    harm=by_severity(Harm.CUT_OFF, Harm.SOON),
     order=110,
     title="A quota shuts producers out though no backlog explains it",
     advice=(

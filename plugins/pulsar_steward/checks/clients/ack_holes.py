@@ -185,6 +185,7 @@ def _finding(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="ack-holes",
+    beware={Harm.AT_RESTART: "Do not restart brokers, and unload nothing there: messages would come again."},
     harm=Harm.AT_RESTART,
     order=30,
     title="Acknowledgements are about to be lost at the next restart or move: too many ack holes",

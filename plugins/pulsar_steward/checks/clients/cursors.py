@@ -356,6 +356,8 @@ def _large(row: Row) -> str:
 # A measured size decides; an estimate, which is a maximum, counts one severity less.
 CURSOR_NOT_PERSISTABLE = RowCheck(
     check_id="cursor-not-persistable",
+    explained_by=("ack-holes",),
+    beware={Harm.AT_RESTART: "Do not restart brokers, and unload nothing there: messages would come again."},
     harm=Harm.AT_RESTART,
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",

@@ -114,6 +114,7 @@ def _memory_quiet(queried: Queried, _context: CheckContext[DelayedIndexMemoryPol
 
 DELAYED_INDEX_MEMORY = RowCheck(
     check_id="delayed-index-memory",
+    beware={Harm.SOON: "Do not restart brokers: they would read all delayed messages again."},
     harm=Harm.SOON,
     order=30,
     title="The index of delayed messages takes much of a broker's memory",

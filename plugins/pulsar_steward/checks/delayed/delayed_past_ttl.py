@@ -10,7 +10,7 @@ from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.trouble import Harm, by_severity
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _why(row: Row) -> str:
 # Judges a namespace by the worst of its subscriptions.
 CHECK = RowCheck(
     check_id="delayed-past-ttl",
-    harm=Harm.SOON,
+    harm=by_severity(Harm.LOSING, Harm.SOON),
     order=10,
     title="A time to live may delete delayed messages before they are due",
     advice=(

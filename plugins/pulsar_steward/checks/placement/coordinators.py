@@ -158,7 +158,7 @@ def _sentence(spread: _Spread) -> str:
 
 TC_SKEW = Check(
     check_id="tc-skew",
-    harm=Harm.SLOW,
+    harm=Harm.AT_RESTART,
     order=10,
     title="Transaction coordinators are unevenly spread over the brokers",
     advice=(

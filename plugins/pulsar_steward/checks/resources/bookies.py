@@ -12,7 +12,7 @@ from pulsar_steward.checks.earlier import apart, looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.trouble import Harm, by_severity
 from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
@@ -255,6 +255,7 @@ def _evidence(row: Row) -> str:
 # A finding for each namespace with such an ensemble, and one for the brokers' default.
 ENSEMBLE_TOO_LARGE = RowCheck(
     check_id="ensemble-too-large",
+    harm=by_severity(Harm.CUT_OFF, Harm.SETTING),
     order=45,
     title="Ledgers are spread over as many bookies as there are, or more",
     advice=(

@@ -264,6 +264,7 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
 
 CHECK = Check(
     check_id="ledgers-under-replicated",
+    beware={Harm.AT_RESTART: "Take no other bookie down."},
     harm=Harm.AT_RESTART,
     order=48,
     title="Ledgers have fewer copies than they should",

@@ -255,7 +255,7 @@ def _topics(queried: Queried, writes: _Writes, causes: CausesOfSlowness, found: 
 CHECK = Check(
     check_id="publish-slow",
     harm=Harm.SLOW,
-    explained_by=(*SLOWS_A_PROCESS, "bookie-disk", "bookie-thread-busy", "metadata-latency", "limit-reached"),
+    explained_by=(*SLOWS_A_PROCESS, "bookie-thread-busy", "metadata-latency", "limit-reached"),
     order=5,
     title="Publishing is slow: producers see latency and time-outs",
     advice=(

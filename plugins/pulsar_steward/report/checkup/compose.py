@@ -17,7 +17,7 @@ from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.model.topics import namespace_of
-from pulsar_steward.model.trouble import troubles_of
+from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import (
@@ -205,44 +205,60 @@ def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleR
 
 def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
-    ids = tuple(dict.fromkeys((trouble.root, *(each.check_id for each in trouble.findings))))
-    worst = trouble.roots[0].subject
+    because, advice = "", [filled_in(each, trouble.met[0].subject) for each in harmful.advice]
+    if trouble.causes:
+        more = f" and {len(trouble.causes) - 1:,} more" if len(trouble.causes) > 1 else ""
+        because = f"{root.title}: {trouble.causes[0]}{more}"
+        advice += [filled_in(each, trouble.causes[0]) for each in root.advice]
+    words = [_words_of(each.check_id, _EVERY).beware.get(harm_of(each, _EVERY), "") for each in trouble.findings]
     return TroubleReport(
         trouble_id=trouble.trouble_id,
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
         where=trouble.where,
-        because="" if root is harmful else root.title,
-        beware=harmful.beware,
-        since=trouble.since if any(each.snapshots_in_a_row > 1 for each in trouble.findings) else None,
+        because=because,
+        beware=" ".join(filter(None, dict.fromkeys(words))),
+        since=trouble.since,
         severity=trouble.severity,
         found=BySeverity.of(trouble.found),
-        check_ids=ids,
-        subjects=tuple(each.subject for each in trouble.roots),
-        to_do=tuple(filled_in(each, worst) for each in root.advice),
-        proposal=_proposal(trouble, ids, plan),
+        check_ids=tuple(dict.fromkeys((trouble.root, trouble.harmful, *(each.check_id for each in trouble.findings)))),
+        subjects=tuple(each.subject for each in trouble.met),
+        to_do=tuple(dict.fromkeys(advice)),
+        proposal=_proposal(trouble, plan),
     )
 
 
 def filled_in(advice: str, subject: str) -> str:
-    """Advice with the names of its commands filled in, as far as a subject tells them."""
-    name, _, subscription = subject.partition(" subscription ")
-    namespace = namespace_of(name) if "://" in name else name
-    names = {"SUBSCRIPTION": subscription, "SUB": subscription}
-    names |= {"TOPIC": name} if "://" in name else {}
-    names |= {"NS": namespace, "NAMESPACE": namespace} if namespace.count("/") == 1 else {}
-    known = {placeholder: shlex.quote(value) for placeholder, value in names.items() if value}
-    return re.sub(r"\b(?:SUBSCRIPTION|SUB|TOPIC|NAMESPACE|NS)\b", lambda match: known.get(match[0], match[0]), advice)
+    """Advice with the names of its commands filled in, as far as a subject tells them.
+
+    A name with a blank, or one that begins like an option, is left to the person: it could be read as something else.
+    """
+    names: dict[str, str | None] = {}
+    if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
+        names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
+    elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
+        names = {"NS": match[1], "RANGE": match[2]}
+    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB")}
+
+    def filled(match: re.Match[str]) -> str:
+        name = names.get(match[0])
+        return match[0] if name is None else shlex.quote(name)
+
+    return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
 
 
-def _proposal(trouble: Trouble, check_ids: Sequence[str], plan: Plan) -> str:
-    own = {(each.check_id, each.subject) for each in trouble.findings}
+def _proposal(trouble: Trouble, plan: Plan) -> str:
+    """The plan for a trouble, and for how much of it; or that there is none."""
+    own = {
+        (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
+    }
     for batch in plan.batches:
-        if own & {(each.check_id, each.subject) for each in batch.findings}:
-            return f"Plan: {batch.title}."
-    if any(_words_of(each, _EVERY).remedied_by for each in check_ids):
-        return "No plan now; below is why."
-    return "No plan: it takes a person."
+        if answered := own & {(each.check_id, each.subject) for each in batch.findings}:
+            of_all = len({subject for _, subject in answered})
+            part = f" for {of_all:,} of {trouble.affected:,}" if of_all < trouble.affected else ""
+            return f"Plan{part}: {batch.title}."
+    remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
+    return "No plan now." if remedied else "No plan: it takes a person."
 
 
 def _words_of(check_id: str, catalog: Mapping[str, CheckWords]) -> CheckWords:
