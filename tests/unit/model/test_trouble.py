@@ -96,18 +96,9 @@ def test_information_is_no_cause() -> None:
 
 def test_the_order_of_findings_changes_nothing_and_each_is_told_once() -> None:
     """Whatever the subjects look like, as they come from outside."""
-    subjects = (
-        "pulsar://",
-        "",
-        "a b subscription c",
-        f"{TOPIC} subscription a to b",
-        TOPIC,
-        "shop/orders to west",
-        "x",
-    )
-    every = [
-        found(check_id, subject) for check_id in (*BY_ID, "unknown") for subject in (*odd, TOPIC, "shop/orders to west")
-    ]
+    odd = ("pulsar://", "", "a b subscription c", f"{TOPIC} subscription a to b")
+    subjects = (*odd, TOPIC, "shop/orders to west", "x")
+    every = [found(check_id, subject) for check_id in (*BY_ID, "unknown") for subject in subjects]
     joined = troubles(*every)
     assert Counter(id(each) for trouble in joined for each in trouble.findings) == Counter(map(id, every))
     assert sum(trouble.count for trouble in joined) == len(every)

@@ -16,6 +16,7 @@ from pulsar_steward.cli.output import print_lines
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import filled_in
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
 from pulsar_steward.report.checkup.text import plan_lines, wrapped
@@ -291,3 +292,19 @@ def test_a_paragraph_keeps_its_indentation() -> None:
 def test_how_a_checkup_looks(name: str, look: str, golden: Golden) -> None:
     """The report of each example equals its golden text, including its colours."""
     golden(looks(name, look))
+
+
+@row_by_row(
+    "subject, filled",
+    ("persistent://shop/orders/t subscription app", "`topics skip persistent://shop/orders/t -s app`, shop/orders"),
+    ("persistent://shop/orders/t", "`topics skip persistent://shop/orders/t -s SUB`, shop/orders"),
+    ("persistent://shop/orders/$(id)", "`topics skip 'persistent://shop/orders/$(id)' -s SUB`, shop/orders"),
+    ("persistent://shop/orders/t subscription -f", "`topics skip TOPIC -s SUB`, NS"),
+    ("persistent://shop/orders/t subscription main subscription x", "`topics skip TOPIC -s SUB`, NS"),
+    ("shop/orders to west", "`topics skip TOPIC -s SUB`, NS"),
+    ("shop/orders/0x00000000_0x40000000", "`topics skip TOPIC -s SUB`, shop/orders"),
+    ("http://broker-1:8080", "`topics skip TOPIC -s SUB`, NS"),
+)
+def test_only_names_that_cannot_be_read_otherwise_are_filled_into_commands(subject: str, filled: str) -> None:
+    """A command that names another topic than was meant would be carried out by whoever copies it."""
+    assert filled_in("`topics skip TOPIC -s SUB`, NS", subject) == filled
