@@ -38,6 +38,7 @@ UNTOLD = OpenBatches(
 )
 UNSENT = UnsentReplication(topic="persistent://a/b/c", cluster="west", entries=7)
 APPROVED = InFlight(again=500, volatile_topics=1, lost=70)
+VOUCHED = a_policy(guards={"versions_tried_here": ["v3.0.4"]})
 STRICT = a_policy(guards={"most_redelivered_messages": 499, "most_delayed_index_megabytes": 0})
 
 VIEWS = {
@@ -66,6 +67,10 @@ VIEWS = {
     "replication that is dropped": (
         with_risks(versions=(PULSAR, "3.0.5"), unsent=(UNSENT,), unsent_count=2),
         "replication_kept: Pulsar 3.0.5 never sends what waits of 2 topics",
+    ),
+    "replication that an unknown release may drop": (
+        with_risks(VOUCHED, versions=(PULSAR, "v3.0.4"), unsent=(UNSENT,), unsent_count=2),
+        "replication_kept: Pulsar v3.0.4 perhaps never sends what waits of 2 topics",
     ),
     "replication that is kept": (with_risks(unsent=(UNSENT,), unsent_count=2), None),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
