@@ -25,6 +25,7 @@ from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_la
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
+from pulsar_steward.pulsar.own_settings import defaults_in
 from pulsar_steward.pulsar.statistics import loaded_topics
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         told = self.reader.inherited(change)
         if change.name is not SettingName.PERSISTENCE or change.topic is not None or told != change.inherited:
             return told
-        every = self.of_whole("default persistences", lambda: self.reader.defaults(change.name, self.active()))
+        every = [defaults_in(each).get(change.name) for each in self.configurations()]
         return next((each for each in every if each != told), told)
 
     @once

@@ -183,7 +183,7 @@ class Replicator:
 
     @property
     def lost_when_loaded(self) -> bool:
-        """True if its version of Pulsar drops, or may drop, what waits once its topic is loaded anew; False: not read."""
+        """True if its version of Pulsar drops, or may drop, what waits once the topic is loaded anew."""
         many, version = self.row["backlog_entries"] >= self.limits.minimum_entries, self.row["pulsar_version"]
         return bool(self.row["by_itself"]) and many and bool(version) and drops_unsent(version)
 
