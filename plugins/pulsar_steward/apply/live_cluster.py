@@ -187,6 +187,13 @@ class LiveCluster(WholeLook, ClusterFacts):
         return len(self._past.changes_since(self._now - HOUR))
 
     @once
+    def own_changes_to_come(self) -> int:
+        """Changes of the run before this one without an intent; right before the call there are none."""
+        intents = self._ledger.intents(self._plan.plan_id, self._batch_id)
+        called = {intent.step_id for intent in intents} - {self._step.step_id}
+        return max(self._place_in_run - 1 - len(called), 0)
+
+    @once
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of the bundle's last move; earlier, failed tries of this step do not count."""
         moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)

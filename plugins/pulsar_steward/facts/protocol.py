@@ -151,6 +151,9 @@ class ClusterFacts(Protocol):
     def changes_in_the_last_hour(self) -> int:
         """Number of calls that Steward made in this cluster."""
 
+    def own_changes_to_come(self) -> int:
+        """Changes of the run before this one that are not called yet, and so not among the changes of the last hour."""
+
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of Steward's last move of the bundle; None: none within the cooldown."""
 

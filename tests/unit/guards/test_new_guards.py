@@ -100,6 +100,22 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     assert words is None or (found is not None and found[0] is objection and found[1].startswith(words))
 
 
+def test_what_a_move_waits_for_counts_before_it_is_made() -> None:
+    """Three splits are not made where the moves after them would be one too many; right before a call none is to come.
+
+    A step that waits for nothing counts only what was called.
+    """
+    ten, after = a_policy(guards={"most_changes_per_hour": 10}), ("plan/b1.s03",)
+    seen = a_look(ten, changes_in_the_last_hour=7, own_changes_to_come=3)
+    found = objection_to(a_step(after=after), *seen, ahead=True)
+    assert found is not None
+    assert found[1].startswith("limits: 7 changes in the last hour and 3 of its run before it, of 10 (policy key guard")
+    assert objection_to(a_step(), *seen) is None
+    last = a_look(ten, changes_in_the_last_hour=7, own_changes_to_come=2)
+    assert objection_to(a_step(after=after), *last, ahead=True) is None
+    assert objection_to(a_step(after=after), *a_look(ten, changes_in_the_last_hour=9)) is None
+
+
 @cases(
     "seen, passes",
     ("circle", a_look(circling=("0x00_0x10",)), True),
