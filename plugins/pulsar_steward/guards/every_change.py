@@ -138,12 +138,15 @@ class Limits(Guard):
     )
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`.
+        """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
+        return self._count(facts, policy, 0)
 
-        Of a step that waits for others, the run's changes before it count as made: what it waits for may be final.
-        """
+    def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Counts the run's changes before it as made: what it waits for may be final."""
+        return self._count(facts, policy, facts.own_changes_to_come())
+
+    def _count(self, facts: ClusterFacts, policy: Policy, to_come: int) -> GuardResult:
         guards, made = policy.guards, facts.changes_in_the_last_hour()
-        to_come = facts.own_changes_to_come() if step.after else 0
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
         before_it = f" and {to_come:,} of its run before it" if to_come else ""
         of_hour = f"{counted(made, 'change')} in the last hour{before_it}, of {guards.most_changes_per_hour:,}"
