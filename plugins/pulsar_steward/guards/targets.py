@@ -8,12 +8,13 @@ from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchan
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, TargetGuard
 from pulsar_steward.model.broker_defaults import EXTENSIBLE
+from pulsar_steward.model.step import GuardResult
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.load_manager import LoadManager
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardedChange, GuardResult, UnloadBundle
+    from pulsar_steward.model.step import GuardedChange, UnloadBundle
     from pulsar_steward.policy.schema import Policy
 
 
@@ -91,24 +92,25 @@ class Shedding(TargetGuard):
 
     def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
-        manager = facts.load_manager()
-        return self._without_usages(change.namespace, manager) or self._of_usages(change, manager, facts)
+        told = self._sheds(change.namespace, facts)
+        return told if isinstance(told, GuardResult) else self._of_usages(change, told, facts)
 
     def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move if the load manager is unknown; the throughput of a part is not known before the split."""
-        told = self._without_usages(step.change.namespace, facts.load_manager())
-        return told or self.result(
-            "what the brokers' own shedding would do is judged right before the move", passed=True
-        )
+        told = self._sheds(step.change.namespace, facts)
+        if isinstance(told, GuardResult):
+            return told
+        return self.result("what the brokers' own shedding would do is judged right before the move", passed=True)
 
-    def _without_usages(self, namespace: str, manager: LoadManager | Unknown) -> GuardResult | None:
-        """Judges by the load manager alone; None: usages and throughput decide."""
+    def _sheds(self, namespace: str, facts: ClusterFacts) -> GuardResult | LoadManager:
+        """The load manager whose shedding goes by usages, or the result if these do not matter."""
+        manager = facts.load_manager()
         if isinstance(manager, Unknown):
             return self.result(manager.reason, passed=False)
         if not manager.sheds:
             return self.result("the brokers' own shedding is off", passed=True)
         if manager.sheds_from(namespace):
-            return None
+            return manager
         # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
         spares = manager.name == EXTENSIBLE
         why = f"leaves {namespace} alone" if spares else "goes by traffic, and coordinators have none"
