@@ -94,8 +94,8 @@ SOON = {"statsUpdateFrequencyInSecs": "2", "statsUpdateInitialDelayInSecs": "1"}
 OTHERS = ("move", "coordinators", "split", "raise", "deletion")
 """Kinds of change that `Ground` makes up by what it sees; those of bundles are each in a namespace of its own."""
 PARTITIONS = 2
-SEEN_SECONDS = 5
-"""Until brokers' statistics hold a topic that was just loaded, by `SOON`."""
+SEEN_SECONDS = 8
+"""Until brokers' statistics hold a topic that was just loaded, by `SOON`, and `topic_as_planned` lets it pass."""
 SET = NAMESPACES[-1]
 """The namespace whose settings are changed."""
 VALUES: dict[SettingName, Setting] = {

@@ -309,6 +309,7 @@ FACTS: dict[str, Any] = {
     "other_clusters": (),
     "unproved_batch": None,
     "changes_in_the_last_hour": 0,
+    "own_changes_to_come": 0,
     "moved_at": None,
     "circling": (),
     "has_bundle": True,

@@ -155,6 +155,21 @@ def test_a_move_that_cannot_follow_stops_the_splits(
     assert seeing.site.untouched()
 
 
+@pytest.mark.parametrize("spare", [0, 1])
+def test_nothing_is_split_where_the_hours_limit_leaves_no_room_for_the_moves(seeing: Seeing, spare: int) -> None:
+    """The batch's own changes count before it begins, each once: with room for all of them, all are done."""
+    plan = the_plan(seeing)
+    most = len(plan.batches[0].steps) - 1 + spare
+    seeing.site.policy = seeing.site.policy.model_copy(
+        update={"guards": seeing.site.policy.guards.model_copy(update={"most_changes_per_hour": most})}
+    )
+
+    outcomes = seeing.carry_out(plan)
+
+    assert set(outcomes) == ({"done"} if spare else {"refused"})
+    assert spare or seeing.site.untouched()
+
+
 def test_where_a_split_fails_nothing_is_moved(seeing: Seeing) -> None:
     plan = the_plan(seeing)
     fails = Fault(Answer(500), path="/split", times=None)

@@ -203,7 +203,7 @@ def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
 
 def test_a_namespace_keeps_to_no_bookies_unless_told(reader: Reader, namespace: str) -> None:
     """Without an affinity group a namespace's ledgers may be on any bookie."""
-    assert reader.bookies_of(namespace) is None
+    assert reader.bookie_groups(namespace) == ()
 
 
 def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:

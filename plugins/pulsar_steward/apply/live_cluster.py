@@ -25,6 +25,7 @@ from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_la
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
+from pulsar_steward.pulsar.own_settings import defaults_in
 from pulsar_steward.pulsar.statistics import loaded_topics
 
 if TYPE_CHECKING:
@@ -186,6 +187,13 @@ class LiveCluster(WholeLook, ClusterFacts):
         return len(self._past.changes_since(self._now - HOUR))
 
     @once
+    def own_changes_to_come(self) -> int:
+        """Changes of the run before this one without an intent; right before the call there are none."""
+        intents = self._ledger.intents(self._plan.plan_id, self._batch_id)
+        called = {intent.step_id for intent in intents} - {self._step.step_id}
+        return max(self._place_in_run - 1 - len(called), 0)
+
+    @once
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of the bundle's last move; earlier, failed tries of this step do not count."""
         moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)
@@ -296,7 +304,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         told = self.reader.inherited(change)
         if change.name is not SettingName.PERSISTENCE or change.topic is not None or told != change.inherited:
             return told
-        every = self.of_whole("default persistences", lambda: self.reader.defaults(change.name, self.active()))
+        every = [defaults_in(each).get(change.name) for each in self.configurations()]
         return next((each for each in every if each != told), told)
 
     @once

@@ -378,11 +378,10 @@ class LiveReader(Closing):
             told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
             return dict(zip(brokers, told, strict=True))
 
-    def defaults(self, name: SettingName, brokers: Collection[str]) -> list[Setting | None]:
-        """A setting's default of each of these brokers; None: it has none. Read in parallel."""
+    def configurations(self, brokers: Collection[str]) -> tuple[dict[str, str], ...]:
+        """Runtime configuration of each of these brokers, read anew and in parallel."""
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            told = pool.map(lambda broker: self._at(broker).runtime_configuration(), brokers)
-            return [defaults_in(each).get(name) for each in told]
+            return tuple(pool.map(lambda broker: self._at(broker).runtime_configuration(), brokers))
 
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
         """Samples of a broker's metrics: the first of each series, and all that are not at their resting value."""
@@ -419,9 +418,13 @@ class LiveReader(Closing):
         """Ids of the bookies that belong to the cluster, including those that are down."""
         return frozenset(self._reader.bookies())
 
-    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
-        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any."""
-        return self._reader.bookies_of(namespace)
+    def bookie_groups(self, namespace: str) -> tuple[str, ...]:
+        """Groups of bookies that a namespace's own policy keeps its ledgers to; empty: it has none."""
+        return self._reader.bookie_groups(namespace)
+
+    def bookies_in(self, groups: Collection[str]) -> frozenset[str]:
+        """Ids of the bookies in any of these groups."""
+        return self._reader.bookies_in(groups)
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, read without a token."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.health import READY
+from pulsar_steward.apply.live_reader import STATISTICS_SECONDS
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.partitions import PartitionedTopic, ordering, partitions_unknown
 from pulsar_steward.facts.protocol import not_recovered, not_served
@@ -194,11 +195,11 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
     Raises:
         AdminError: If an owner, or the topic's policies, cannot be read.
     """
-    partitions, namespace = reader.partitions(change.topic), change.namespace
+    partitions, namespace, asked = reader.partitions(change.topic), change.namespace, tuple(owners)
     # By name: while a partition moves, two brokers may tell of it.
     loaded = {
         name: topic
-        for owner in owners
+        for owner in asked
         for name, topic in each_topic(reader.statistics(owner), namespace, owner, change.topic)
     }
     if len(loaded) < partitions:
@@ -219,6 +220,7 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
         most_partitions=reader.most_partitions(),
         most_topics=most,
         topics=len(reader.topic_names(namespace)) if most else 0,
+        statistics_seconds=max(map(reader.statistics_seconds, asked), default=STATISTICS_SECONDS),
         created=reader.stored_topic(f"{change.topic}-partition-0").created,
     )
 

@@ -22,6 +22,7 @@ from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.isolation import allowed_brokers
+from pulsar_steward.pulsar.reader import groups_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -38,6 +39,10 @@ def _host(bookie: str) -> str:
     """Host of a bookie by its id, ``host:port`` by default."""
     return bookie.rpartition(":")[0].strip("[]").lower()
 
+
+ISOLATION_GROUPS, SECOND_GROUPS = "bookkeeperClientIsolationGroups", "bookkeeperClientSecondaryIsolationGroups"
+STRICT_AFFINITY = "strictBookieAffinityEnabled"
+"""Brokers' settings of the bookies for ledgers of namespaces without an affinity group (``broker.conf``)."""
 
 MAX_NAMESPACES_ASKED = 2_000
 """Number of namespaces whose anti-affinity group is read, if the moved bundle's namespace is in a group."""
@@ -147,22 +152,47 @@ class WholeLook:
         """Bookies in the policy whose own metrics report that they take no writes."""
         return tuple(url for url, told in self._bookie_states().items() if min(told, default=1) <= 0)
 
-    def bookies(self, namespace: str) -> Bookies:
+    def configurations(self) -> tuple[dict[str, str], ...]:
+        """Runtime configuration of every broker that responds."""
+        return self.of_whole("configurations", lambda: self.reader.configurations(self.active()))
+
+    def bookies(self, namespace: str) -> Bookies | Unknown:
         """Bookies that brokers list for a namespace's ledgers, and what those in the policy report.
 
         Of several bookies on one host, a metrics URL does not tell which one it is: it counts for a group only if all
         of its host are in it.
         """
-        listed = self.of_whole("listed bookies", self.reader.bookies)
-        groups, members = self.of_whole(("bookies", namespace), lambda: self.reader.bookies_of(namespace)) or ((), None)
-        there = listed if members is None else listed & members
+        groups = self.of_whole(("bookie groups", namespace), lambda: self.reader.bookie_groups(namespace))
+        whose = f"of {namespace}'s affinity group" if groups else "of the brokers' isolation groups"
+        usual = groups or self._usual_groups(namespace)
+        if isinstance(usual, Unknown):
+            return usual
+        there = listed = self.of_whole("listed bookies", self.reader.bookies)
         states = self._bookie_states()
-        if members is not None:
+        if usual:
+            there = listed & self.of_whole(("bookies", usual), lambda: self.reader.bookies_in(usual))
             hosts = {_host(each) for each in there} - {_host(each) for each in listed - there}
             states = {url: told for url, told in states.items() if urlsplit(url).hostname in hosts}
         takes = [min(told, default=0) > 0 for told in states.values()]
         read_only = sum(min(told, default=1) <= 0 for told in states.values())
-        return Bookies(groups=groups, listed=len(there), writable=sum(takes), read_only=read_only)
+        of_groups = f"{whose} ({', '.join(usual)})" if usual else ""
+        return Bookies(groups=of_groups, listed=len(there), writable=sum(takes), read_only=read_only)
+
+    def _usual_groups(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """Groups of bookies for the ledgers of namespaces without one of their own; empty: any bookie.
+
+        Such ledgers are made by a broker's own client, unless affinity is strict: what that leaves to them differs by
+        version (apache/pulsar, `BrokerService`, `BookKeeperClientFactoryImpl`).
+        """
+        every = self.configurations()
+        if any(each.get(STRICT_AFFINITY) == "true" for each in every):
+            why = f"it has no affinity group, and brokers keep to these strictly ({STRICT_AFFINITY})"
+            return Unknown(f"which bookies may have ledgers of {namespace} is not known: {why}")
+        found = {groups_in(each.get(ISOLATION_GROUPS), each.get(SECOND_GROUPS)) for each in every}
+        if len(found) != 1:
+            why = f"it has no affinity group, and the brokers' {ISOLATION_GROUPS} differ"
+            return Unknown(f"which bookies may have ledgers of {namespace} is not known: {why}")
+        return found.pop()
 
     def _bookie_states(self) -> dict[str, list[float]]:
         """States (1: takes writes) of the bookies in the policy, by URL."""

@@ -44,6 +44,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
         most_partitions: Most partitions of a topic by brokers' settings; 0: no limit.
         most_topics: Most topics of its namespace, by its policies or brokers' settings; 0: no limit.
         topics: Topics of its namespace, each partition counted; at planning, the loaded ones. 0 without a limit.
+        statistics_seconds: Greatest age of the statistics that plans are made by.
         created: When the metadata store got its first partition, UTC; None: not known, as at planning.
     """
 
@@ -55,6 +56,7 @@ class PartitionedTopic(msgspec.Struct, frozen=True, kw_only=True):
     most_partitions: int = 0
     most_topics: int = 0
     topics: int = 0
+    statistics_seconds: int = 60
     created: datetime | None = None
 
     def against_order(self) -> Iterator[str]:

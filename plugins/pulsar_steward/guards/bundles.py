@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import BundleGuard, Objection
-from pulsar_steward.model.pulsar_versions import drops_unsent
+from pulsar_steward.model.pulsar_versions import drops_unsent, who_drops_unsent
 from pulsar_steward.model.step import present_owner
 from pulsar_steward.model.units import bytes_in_words, counted
 
@@ -169,9 +169,9 @@ class ReplicationKept(BundleGuard):
         if worst.entries is not None:
             waits = counted(worst.entries, "entry waits", "entries wait")
         reason = (
-            f"Pulsar {dropping[0]} never sends what waits of {counted(risks.unsent_count, 'topic')} once it loads them"
-            f" anew, as their own policies alone name the cluster: {waits} of {worst.topic} for {worst.cluster}, and"
-            " what is published meanwhile. Name it in the namespace's policy, or upgrade, first"
+            f"{who_drops_unsent(dropping[0])} never sends what waits of {counted(risks.unsent_count, 'topic')} once"
+            f" it loads them anew, as their own policies alone name the cluster: {waits} of {worst.topic} for"
+            f" {worst.cluster}, and what is published meanwhile. Name it in the namespace's policy, or upgrade, first"
         )
         return self.result(reason, passed=False)
 

@@ -129,7 +129,9 @@ def objection_to(
         LedgerError: If the ledger cannot be read.
     """
     results = [
-        (guard.objection, guard.check(step, facts, policy)) for guard in guards_of(step) if guard.ahead or not ahead
+        (guard.objection, (guard.check_ahead if ahead else guard.check)(step, facts, policy))
+        for guard in guards_of(step)
+        if guard.ahead or not ahead
     ]
     for objection in (Objection.DRIFTED, Objection.REFUSED):
         reasons = [

@@ -139,12 +139,20 @@ class Limits(Guard):
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
+        return self._count(facts, policy, 0)
+
+    def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Counts the run's changes before it as made: what it waits for may be final."""
+        return self._count(facts, policy, facts.own_changes_to_come())
+
+    def _count(self, facts: ClusterFacts, policy: Policy, to_come: int) -> GuardResult:
         guards, made = policy.guards, facts.changes_in_the_last_hour()
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
-        of_hour = f"{counted(made, 'change')} in the last hour, of {guards.most_changes_per_hour:,}"
+        before_it = f" and {to_come:,} of its run before it" if to_come else ""
+        of_hour = f"{counted(made, 'change')} in the last hour{before_it}, of {guards.most_changes_per_hour:,}"
         if facts.place_in_run > guards.most_changes_per_run:
             return self.result(f"{of_run} (policy key guards.most_changes_per_run)", passed=False)
-        if made >= guards.most_changes_per_hour:
+        if made + to_come >= guards.most_changes_per_hour:
             return self.result(f"{of_hour} (policy key guards.most_changes_per_hour)", passed=False)
         return self.result(f"{of_run}; {of_hour}", passed=True)
 

@@ -75,6 +75,10 @@ class Guard(ABC):
             LedgerError: If the ledger cannot be read.
         """
 
+    def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Like `check`, before the steps that this one waits for are made; called if `ahead`."""
+        return self.check(step, facts, policy)
+
     def result(self, reason: str, *, passed: bool) -> GuardResult:
         """Result under this guard's name."""
         return GuardResult(guard=self.name, passed=passed, reason=reason)

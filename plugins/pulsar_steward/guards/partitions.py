@@ -67,12 +67,13 @@ class TopicAsPlanned(PartitionGuard):
         if topic.created is None:
             unknown = f"when {change.topic} was made is not known: it may be another one of this name by now"
             return self.result(unknown, passed=False)
-        # The metadata store's clock tells the one time, and Steward's the other.
-        apart = timedelta(seconds=policy.guards.most_clock_difference_seconds)
+        # The metadata store's clock tells the one time, and Steward's the other. Brokers' statistics, by which it was
+        # planned, may have been of an earlier topic.
+        apart = timedelta(seconds=policy.guards.most_clock_difference_seconds + topic.statistics_seconds)
         made = f"{change.topic} was made at {time_in_words(topic.created)}"
         if topic.created < facts.planned_at - apart:
-            return self.result(f"{made}, before it was planned for", passed=True)
-        return self.result(f"{made}: what was planned for was another one of this name", passed=False)
+            return self.result(f"{made}, before what it was planned by", passed=True)
+        return self.result(f"{made}: what was planned for may have been another one of this name", passed=False)
 
 
 class PartitionOrder(PartitionGuard):

@@ -208,7 +208,7 @@ class CopiesKept(SettingGuard):
 # Without as many writable bookies as E no ledger can be made: no topic can be loaded, and loaded ones stop at their
 # next ledger.
 class BookiesEnough(SettingGuard):
-    """Compares E with the bookies that may take writes: all, or those of the namespace's affinity group."""
+    """Compares E with the bookies that may take writes: all, or those of the namespace's or the brokers' groups."""
 
     name = "bookies_enough"
     objection = Objection.REFUSED
@@ -226,8 +226,8 @@ class BookiesEnough(SettingGuard):
         told = facts.bookies(change.namespace)
         if isinstance(told, Unknown):
             return self.result(told.reason, passed=False)
-        of_group = f" of {change.namespace}'s affinity group ({', '.join(told.groups)})" if told.groups else ""
-        words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')}{of_group} that may take writes"
+        of_groups = f" {told.groups}" if told.groups else ""
+        words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')}{of_groups} that may take writes"
         raised = after.ensemble > was[0] or after.write_quorum > was[1]
         if after.ensemble > told.may_write:
             words += ": no ledger could be made"

@@ -8,12 +8,13 @@ from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchan
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, TargetGuard
 from pulsar_steward.model.broker_defaults import EXTENSIBLE
+from pulsar_steward.model.step import GuardResult
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.load_manager import LoadManager
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import GuardResult, UnloadBundle
+    from pulsar_steward.model.step import GuardedChange, UnloadBundle
     from pulsar_steward.policy.schema import Policy
 
 
@@ -86,21 +87,34 @@ class Shedding(TargetGuard):
 
     name = "shedding"
     objection = Objection.REFUSED
+    ahead = True
     not_asked_of_rollbacks = "brokers may move the bundle again later, but it must not stay where it does harm"
 
     def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
+        told = self._sheds(change.namespace, facts)
+        return told if isinstance(told, GuardResult) else self._of_usages(change, told, facts)
+
+    def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a move if the load manager is unknown; the throughput of a part is not known before the split."""
+        told = self._sheds(step.change.namespace, facts)
+        if isinstance(told, GuardResult):
+            return told
+        return self.result("what the brokers' own shedding would do is judged right before the move", passed=True)
+
+    def _sheds(self, namespace: str, facts: ClusterFacts) -> GuardResult | LoadManager:
+        """The load manager whose shedding goes by usages, or the result if these do not matter."""
         manager = facts.load_manager()
         if isinstance(manager, Unknown):
             return self.result(manager.reason, passed=False)
         if not manager.sheds:
             return self.result("the brokers' own shedding is off", passed=True)
-        if not manager.sheds_from(change.namespace):
-            # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
-            spares = manager.name == EXTENSIBLE
-            why = f"leaves {change.namespace} alone" if spares else "goes by traffic, and coordinators have none"
-            return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
-        return self._of_usages(change, manager, facts)
+        if manager.sheds_from(namespace):
+            return manager
+        # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
+        spares = manager.name == EXTENSIBLE
+        why = f"leaves {namespace} alone" if spares else "goes by traffic, and coordinators have none"
+        return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
 
     def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
         """Judges by the brokers' usages after the move."""

@@ -228,13 +228,21 @@ Introduced by apache/pulsar#19972; the fix, apache/pulsar#22890, names 2.11.5, 3
 
 
 def drops_unsent(version: str) -> bool:
-    """True if brokers of a version drop replication's cursors of a topic when they load it (`_DROP_UNSENT`).
+    """True if brokers of a version drop, or may drop, replication's cursors of a topic when they load it.
 
-    Only cursors to clusters that the topic's own policy names, and its namespace's does not.
+    Only cursors to clusters that the topic's own policy names, and its namespace's does not (`_DROP_UNSENT`). A version
+    whose numbers cannot be read may be any.
     """
     release = _RELEASE.match(version)
-    number = number_of(release[0]) if release else 0
+    if release is None:
+        return True
+    number = number_of(release[0])
     return any(number_of(first) <= number < number_of(fixed) for first, fixed in _DROP_UNSENT)
+
+
+def who_drops_unsent(version: str) -> str:
+    """The subject of a sentence on a version that `drops_unsent`; it says so where that is not certain."""
+    return f"Pulsar {version}" if _RELEASE.match(version) else f"Pulsar {version} perhaps"
 
 
 def number_of(version: str) -> int:

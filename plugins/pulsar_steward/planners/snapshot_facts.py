@@ -221,6 +221,10 @@ class SnapshotFacts(ClusterFacts):
         """0: changes are counted at the later call."""
         return 0
 
+    def own_changes_to_come(self) -> int:
+        """0: likewise."""
+        return 0
+
     def moved_at(self, change: BundleChange) -> datetime | None:
         """The last move of the bundle, or of the bundle that contains it."""
         return self._planning.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")

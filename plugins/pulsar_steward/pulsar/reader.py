@@ -23,7 +23,7 @@ from pulsar_steward.pulsar.own_settings import NamespaceDocument, StoredTopic
 from pulsar_steward.pulsar.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator
 
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.pulsar.body import Body
@@ -62,6 +62,12 @@ class _BookieAffinity(msgspec.Struct, frozen=True):
 
     primary: str | None = msgspec.field(name="bookkeeperAffinityGroupPrimary", default=None)
     secondary: str | None = msgspec.field(name="bookkeeperAffinityGroupSecondary", default=None)
+
+
+def groups_in(primary: str | None, secondary: str | None) -> tuple[str, ...]:
+    """Groups of bookies, each once, from two lists with commas; empty without a first group, as in brokers."""
+    named = f"{primary},{secondary or ''}".split(",") if primary else []
+    return tuple(each for each in dict.fromkeys(named) if each)
 
 
 class Reader(Closing):
@@ -137,26 +143,28 @@ class Reader(Closing):
         document = self._transport.read(paths.BOOKIES, _Bookies)
         return tuple(sorted(each.bookie_id for each in document.bookies))
 
-    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
-        """Groups of bookies that a namespace's ledgers keep to, and the ids of these; None: they may be on any.
+    def bookie_groups(self, namespace: str) -> tuple[str, ...]:
+        """Groups of bookies that a namespace's own policy keeps its ledgers to, second ones last; empty: it has none.
 
         Brokers before 3.0 answer 404 where there is no group, and later ones an empty body (apache/pulsar,
-        `NamespacesBase`). Bookies that help out where a group has too few are included
-        (`IsolatedBookieEnsemblePlacementPolicy`).
+        `NamespacesBase`).
         """
         try:
             answer = self._transport.get(paths.namespace(namespace, "persistence", "bookieAffinity"))
         except NotFound:
-            return None
+            return ()
         told = _BookieAffinity()
         if answer.body and bytes(answer.body) != b"null":
             told = answer.decoded(_BookieAffinity)
-        named = f"{told.primary or ''},{told.secondary or ''}".split(",") if told.primary else []
-        groups = tuple(each for each in dict.fromkeys(named) if each)
-        if not groups:
-            return None
+        return groups_in(told.primary, told.secondary)
+
+    def bookies_in(self, groups: Collection[str]) -> frozenset[str]:
+        """Ids of the bookies in any of these groups, those that help out where the first groups have too few included.
+
+        See `IsolatedBookieEnsemblePlacementPolicy` in apache/pulsar.
+        """
         racks = self._transport.read(paths.BOOKIE_GROUPS, dict[str, dict[str, Any]])
-        return groups, frozenset(bookie for group in groups for bookie in racks.get(group, {}))
+        return frozenset(bookie for group in groups for bookie in racks.get(group, {}))
 
     def clock_skew_milliseconds(self) -> int | None:
         """Milliseconds that the responding broker's clock is ahead of this machine's, to 1 s; None: unknown."""

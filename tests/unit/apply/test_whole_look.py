@@ -14,12 +14,13 @@ from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import AdminError, LeaseLost, Unreachable
 from pulsar_steward.facts.protocol import Bookies
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import ApplyPolicy
 from pulsar_steward.pulsar.metrics import Sample
 from tests.builders import IDENTITY, NAMED, a_policy, broker
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Cluster:
         self.silent: set[str] = set()
         self.name = IDENTITY
         self.asked: list[str] = []
+        self.settings: dict[str, str] = {}
+        self.own_settings: dict[str, str] = {}
 
     def brokers(self) -> tuple[str, ...]:
         """Returns the listed brokers."""
@@ -68,9 +71,18 @@ class Cluster:
         """Returns five bookies on four hosts."""
         return frozenset({"a:3181", "b:3181", "c:3181", "d:3181", "d:3182"})
 
-    def bookies_of(self, namespace: str) -> tuple[tuple[str, ...], frozenset[str]] | None:
-        """Returns the group of one namespace, with a bookie that was removed from the cluster."""
-        return (("gold",), frozenset({"a:3181", "b:3181", "d:3181", "gone:3181"})) if namespace == "t/gold" else None
+    def bookie_groups(self, namespace: str) -> tuple[str, ...]:
+        """Returns the group of one namespace."""
+        return ("gold",) if namespace == "t/gold" else ()
+
+    def bookies_in(self, groups: Collection[str]) -> frozenset[str]:
+        """Returns the bookies of groups, with one that was removed from the cluster."""
+        racks = {"gold": {"a:3181", "b:3181", "d:3181", "gone:3181"}, "silver": {"c:3181"}}
+        return frozenset[str]().union(*(racks[each] for each in groups))
+
+    def configurations(self, brokers: Collection[str]) -> tuple[dict[str, str], ...]:
+        """Returns what the brokers have in common, and what the last one has of its own."""
+        return (*[self.settings for _ in brokers][1:], self.settings | self.own_settings)
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """Returns what a bookie says of itself: the one on host b takes no writes."""
@@ -101,7 +113,7 @@ def whole(cluster: Cluster) -> WholeLook:
     ("namespace", "found"),
     [
         ("t/any", Bookies(listed=5, writable=3, read_only=1)),
-        ("t/gold", Bookies(groups=("gold",), listed=3, writable=1, read_only=1)),
+        ("t/gold", Bookies(groups="of t/gold's affinity group (gold)", listed=3, writable=1, read_only=1)),
     ],
 )
 def test_bookies_are_those_that_a_namespace_may_use(cluster: Cluster, namespace: str, found: Bookies) -> None:
@@ -109,6 +121,38 @@ def test_bookies_are_those_that_a_namespace_may_use(cluster: Cluster, namespace:
     urls = [f"bookie=http://{host}:8000/metrics" for host in "abcd"]
     whole = WholeLook(cast("LiveReader", cluster), a_policy(collect={"metrics_urls": urls}), lambda: cluster.now)
     assert whole.bookies(namespace) == found
+
+
+GROUPS, SECOND = "bookkeeperClientIsolationGroups", "bookkeeperClientSecondaryIsolationGroups"
+OF_SILVER = Bookies(groups="of the brokers' isolation groups (silver)", listed=1)
+OF_BOTH = Bookies(groups="of the brokers' isolation groups (gold, silver)", listed=4)
+DIFFER = Unknown(
+    "which bookies may have ledgers of t/any is not known: it has no affinity group, and the brokers'"
+    " bookkeeperClientIsolationGroups differ"
+)
+STRICT = Unknown(
+    "which bookies may have ledgers of t/any is not known: it has no affinity group, and brokers keep to these strictly"
+    " (strictBookieAffinityEnabled)"
+)
+
+
+@row_by_row(
+    "settings, own, found",
+    ({GROUPS: "", SECOND: "silver"}, {}, Bookies(listed=5)),
+    ({GROUPS: "silver", SECOND: ""}, {}, OF_SILVER),
+    ({GROUPS: "gold", SECOND: "silver"}, {}, OF_BOTH),
+    ({GROUPS: "silver"}, {GROUPS: ""}, DIFFER),
+    ({GROUPS: "gold"}, {SECOND: "silver"}, DIFFER),
+    ({}, {"strictBookieAffinityEnabled": "true"}, STRICT),
+)
+def test_ledgers_without_a_group_of_their_own_keep_to_the_brokers_groups(
+    cluster: Cluster, settings: dict[str, str], own: dict[str, str], found: Bookies | Unknown
+) -> None:
+    """A namespace without an affinity group has the brokers' groups, if all brokers have the same."""
+    cluster.settings, cluster.own_settings = settings, own
+    whole = WholeLook(cast("LiveReader", cluster), a_policy(), lambda: cluster.now)
+    assert whole.bookies("t/any") == found
+    assert whole.bookies("t/gold") == Bookies(groups="of t/gold's affinity group (gold)", listed=3)
 
 
 def look(whole: WholeLook) -> tuple[tuple[str, ...], bool]:

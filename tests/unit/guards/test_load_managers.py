@@ -17,8 +17,8 @@ from pulsar_steward.guards.quotas import AgeRoom
 from pulsar_steward.guards.targets import Shedding
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, Step
-from tests.builders import Seen, a_look, a_move, a_split, a_step, broker
+from pulsar_steward.model.step import ChangeSetting, Step, UnloadBundle
+from tests.builders import CALM, Seen, a_look, a_move, a_split, a_step, broker
 from tests.cases import cases, row_by_row
 from tests.unit.facts.test_load_manager import EXTENSIBLE, MODULAR
 
@@ -72,6 +72,23 @@ def test_a_move_that_shedding_would_undo(seen: Seen, words: str | None) -> None:
     found = objection_to(a_step(BUSINESS), *seen)
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))
+
+
+@row_by_row(
+    "manager, change, passed, words",
+    (None, BUSINESS, False, "whether the brokers' own shedding is on"),
+    (CALM, BUSINESS, True, "the brokers' own shedding is off"),
+    (shedding(), a_move(), True, "goes by traffic, and coordinators have none"),
+    (shedding(), BUSINESS, True, "is judged right before the move"),
+)
+def test_before_a_split_shedding_is_judged_by_the_load_manager_alone(
+    manager: LoadManager | None, change: UnloadBundle, passed: bool, words: str
+) -> None:
+    """A split cannot be undone: where the load manager is not known, it is not made for a move that must not follow."""
+    seen, step = a_look(load_manager=manager), a_step(change, after=("plan/b1.s01",))
+    told = Shedding().check_ahead(step, *seen)
+    assert (told.passed, words in told.reason) == (passed, True)
+    assert (objection_to(step, *seen, ahead=True) is None) is passed
 
 
 def test_who_might_get_the_bundle_in_exchange_is_named() -> None:

@@ -38,6 +38,7 @@ UNTOLD = OpenBatches(
 )
 UNSENT = UnsentReplication(topic="persistent://a/b/c", cluster="west", entries=7)
 APPROVED = InFlight(again=500, volatile_topics=1, lost=70)
+VOUCHED = a_policy(guards={"versions_tried_here": ["v3.0.4"]})
 STRICT = a_policy(guards={"most_redelivered_messages": 499, "most_delayed_index_megabytes": 0})
 
 VIEWS = {
@@ -67,6 +68,10 @@ VIEWS = {
         with_risks(versions=(PULSAR, "3.0.5"), unsent=(UNSENT,), unsent_count=2),
         "replication_kept: Pulsar 3.0.5 never sends what waits of 2 topics",
     ),
+    "replication that an unknown release may drop": (
+        with_risks(VOUCHED, versions=(PULSAR, "v3.0.4"), unsent=(UNSENT,), unsent_count=2),
+        "replication_kept: Pulsar v3.0.4 perhaps never sends what waits of 2 topics",
+    ),
     "replication that is kept": (with_risks(unsent=(UNSENT,), unsent_count=2), None),
     "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
     "a read-only bookie": (a_look(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
@@ -93,6 +98,22 @@ def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     objection = Objection.DRIFTED if drifted else Objection.REFUSED
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is objection and found[1].startswith(words))
+
+
+def test_what_a_move_waits_for_counts_before_it_is_made() -> None:
+    """Three splits are not made where the moves after them would be one too many; right before a call none is to come.
+
+    A step that waits for nothing counts only what was called.
+    """
+    ten, after = a_policy(guards={"most_changes_per_hour": 10}), ("plan/b1.s03",)
+    seen = a_look(ten, changes_in_the_last_hour=7, own_changes_to_come=3)
+    found = objection_to(a_step(after=after), *seen, ahead=True)
+    assert found is not None
+    assert found[1].startswith("limits: 7 changes in the last hour and 3 of its run before it, of 10 (policy key guard")
+    assert objection_to(a_step(), *seen) is None
+    last = a_look(ten, changes_in_the_last_hour=7, own_changes_to_come=2)
+    assert objection_to(a_step(after=after), *last, ahead=True) is None
+    assert objection_to(a_step(after=after), *a_look(ten, changes_in_the_last_hour=9)) is None
 
 
 @cases(

@@ -221,9 +221,10 @@ def test_shared_subscriptions_permit_it() -> None:
 
 @cases(
     "created, passed, words",
-    ("before", NOW - timedelta(seconds=6), True, "before it was planned for"),
-    ("while clocks may differ", NOW - timedelta(seconds=5), False, "what was planned for was another one"),
-    ("since", NOW + timedelta(hours=1), False, "what was planned for was another one"),
+    ("before", NOW - timedelta(seconds=66), True, "before what it was planned by"),
+    ("while clocks may differ", NOW - timedelta(seconds=65), False, "what was planned for may have been another one"),
+    ("while statistics may be older", NOW - timedelta(seconds=6), False, "may have been another one"),
+    ("since", NOW + timedelta(hours=1), False, "what was planned for may have been another one"),
     ("not told", None, False, f"when {PARTED} was made is not known"),
 )
 def test_a_topic_made_anew_is_not_the_one_that_was_planned(

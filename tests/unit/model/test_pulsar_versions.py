@@ -17,6 +17,7 @@ from pulsar_steward.model.pulsar_versions import (
     OF_TOPICS,
     TRIED,
     Operation,
+    drops_unsent,
     objection_to,
     tried_as,
 )
@@ -134,6 +135,22 @@ def test_one_operation_may_be_untried_on_a_release(monkeypatch: pytest.MonkeyPat
     assert reason.startswith("longest delay of a namespace: it was never tried on Pulsar 4.2.4 (docs/versions.md;")
     assert objection_to(operation, "4.2.4", ("4.2",)) is objection_to(TTL, "4.2.4") is None
     assert "came with 3.3" in (objection_to(operation, "3.0.7", ("3.0",)) or "")
+
+
+@row_by_row(
+    "version, drops",
+    ("3.0.5", True),
+    ("3.0.6", False),
+    ("3.0.5-acme", True),
+    ("3.0.6-acme", False),
+    ("3.0-acme", True),
+    ("acme-3.0.4", True),
+    ("v3.0.4", True),
+    ("v4.0.7", True),
+    ("", True),
+)
+def test_a_version_that_cannot_be_read_may_drop_what_was_not_sent(version: str, drops: bool) -> None:
+    assert drops_unsent(version) is drops
 
 
 def test_columns_of_other_versions_stay_as_they_are() -> None:

@@ -53,8 +53,9 @@ CLUSTERS = answer({"replication_clusters": ["local", "west"], "allowed_clusters"
 AT = ("pulsar/system", BUNDLE)
 A = ("local", "a:8080")
 PLACED = {TC: 1103633926}
+RACKS = "/admin/v2/bookies/racks-info"
 SPACED = "/admin/v2/persistent/a/x/t%201%2F2/partitions"
-ANSWERS: list[tuple[str, tuple[str, ...], str, Reply, Any]] = [
+ANSWERS: list[tuple[str, tuple[Any, ...], str, Reply, Any]] = [
     ("brokers", (), MEMBERS, answer(["b:2", "a:1"]), ("a:1", "b:2")),
     ("leader", (), LEADER, answer({"brokerId": "a:8080", "serviceUrl": "http://a:8080"}), "a:8080"),
     ("leader", (), LEADER, answer({"serviceUrl": "http://a:8080"}), "a:8080"),
@@ -86,6 +87,7 @@ ANSWERS: list[tuple[str, tuple[str, ...], str, Reply, Any]] = [
     ("isolation_policies", ("local",), ISOLATION, answer(ISOLATED), ISOLATED),
     ("isolation_policies", ("local",), ISOLATION, answer(), {}),
     ("isolation_policies", ("local",), ISOLATION, answer({"reason": "none"}, status=404), {}),
+    ("bookies_in", (("gold",),), RACKS, answer({"gold": {"a:1": {}}, "default": {"b:1": {}}}), frozenset({"a:1"})),
     ("anti_affinity_group", ("a/x",), GROUP, answer(b"apart"), "apart"),
     ("anti_affinity_group", ("a/x",), GROUP, answer(status=204), None),
     ("clusters_of", ("a/x",), NAMESPACE, CLUSTERS, frozenset({"local", "west", "east"})),
@@ -152,17 +154,14 @@ def test_a_document_of_another_kind_is_an_error(
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (answer(status=404), None),
-        (answer(b"", status=204), None),
-        (answer(b"null"), None),
-        (answer({"bookkeeperAffinityGroupPrimary": "", "bookkeeperAffinityGroupSecondary": ""}), None),
-        (
-            answer({"bookkeeperAffinityGroupPrimary": "gold,silver"}),
-            (("gold", "silver"), frozenset({"a:1", "b:1", "c:1"})),
-        ),
+        (answer(status=404), ((), set())),
+        (answer(b"", status=204), ((), set())),
+        (answer(b"null"), ((), set())),
+        (answer({"bookkeeperAffinityGroupPrimary": "", "bookkeeperAffinityGroupSecondary": ""}), ((), set())),
+        (answer({"bookkeeperAffinityGroupPrimary": "gold,silver"}), (("gold", "silver"), {"a:1", "b:1", "c:1"})),
         (
             answer({"bookkeeperAffinityGroupPrimary": "gold", "bookkeeperAffinityGroupSecondary": "none"}),
-            (("gold", "none"), frozenset({"a:1", "b:1"})),
+            (("gold", "none"), {"a:1", "b:1"}),
         ),
     ],
     ids=["older brokers: none", "none", "null", "empty", "two groups", "a second one without bookies"],
@@ -177,8 +176,9 @@ def test_bookies_of_a_namespace_are_those_of_its_groups(
         "silver": {"b:1": {}, "c:1": {}},
         "default": {"d:1": {}},
     }
-    broker.on("/admin/v2/bookies/racks-info", answer(racks))
-    assert reader.bookies_of("a/x") == expected
+    broker.on(RACKS, answer(racks))
+    groups = reader.bookie_groups("a/x")
+    assert (groups, reader.bookies_in(groups)) == expected
 
 
 def test_every_method_is_tried() -> None:

@@ -12,7 +12,7 @@ from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack
 from pulsar_steward.checks.earlier import APART_SECONDS, MIN_EARLIER, EarlierRows, each_since, may_expire, rests, wider
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.pulsar_versions import drops_unsent
+from pulsar_steward.model.pulsar_versions import drops_unsent, who_drops_unsent
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import DEDUPLICATION, replicator_to
 from pulsar_steward.model.trouble import Harm
@@ -183,9 +183,9 @@ class Replicator:
 
     @property
     def lost_when_loaded(self) -> bool:
-        """True if this version of Pulsar drops what waits as soon as the topic is loaded anew."""
-        many = self.row["backlog_entries"] >= self.limits.minimum_entries
-        return bool(self.row["by_itself"]) and many and drops_unsent(self.row["pulsar_version"] or "")
+        """True if its version of Pulsar drops, or may drop, what waits once the topic is loaded anew."""
+        many, version = self.row["backlog_entries"] >= self.limits.minimum_entries, self.row["pulsar_version"]
+        return bool(self.row["by_itself"]) and many and bool(version) and drops_unsent(version)
 
     @cached_property
     def severity(self) -> Severity | None:
@@ -314,9 +314,9 @@ def _lost_when_loaded(remote: Remote, troubled: Sequence[Replicator]) -> str:
         return ""
     have, it = ("1 topic is", "its bundle") if len(lost) == 1 else (f"{len(lost):,} topics are", "their bundles")
     return (
-        f" {have} replicated by a topic-level policy alone, as the namespace's does not name {remote[1]}: Pulsar"
-        f" {lost[0]['pulsar_version']} drops what waits when such a topic is loaded anew. Until all is sent, do not"
-        f" unload, move or split {it}, and do not restart {lost[0]['broker']}."
+        f" {have} replicated by a topic-level policy alone, as the namespace's does not name {remote[1]}:"
+        f" {who_drops_unsent(lost[0]['pulsar_version'])} drops what waits when such a topic is loaded anew. Until"
+        f" all is sent, do not unload, move or split {it}, and do not restart {lost[0]['broker']}."
     )
 
 
