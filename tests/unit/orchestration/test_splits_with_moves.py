@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.ledger.batch_record import BatchState
+from pulsar_steward.model.canonical import digest
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import (
@@ -97,6 +98,14 @@ def test_a_silence_of_moves_ends_an_approval_of_splits_with_moves() -> None:
     assert goal_digest(plan, moves()) not in no_digests(plan, ALONE)
     assert goal_digest(plan, BOTH) not in no_digests(plan, moves())
     assert changes_digest(plan, ELSEWHERE) in no_digests(plan, BOTH)
+
+
+def test_a_rejection_from_before_still_ends_an_approval() -> None:
+    """A no that an earlier version recorded has the digest of all changes, moves too; it counts for the same batch."""
+    plan = a_plan()
+    earlier = digest([plan.cluster, plan.pulsar_cluster, [[step.change, step.undoes] for step in BOTH.steps]])
+    assert earlier in no_digests(plan, BOTH)
+    assert earlier not in no_digests(plan, ELSEWHERE)
 
 
 def test_a_way_back_is_not_ended_by_a_silence_of_moves() -> None:
