@@ -317,13 +317,16 @@ def goal_digest(plan: Plan, batch: Batch) -> str:
 
 
 def no_digests(plan: Plan, batch: Batch) -> frozenset[str]:
-    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and all of its goals.
+    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and its own goal.
 
     Earlier versions recorded a no to all changes, with moves of parts: it stays a no to exactly these.
     """
-    further = (digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
-    changes = {changes_digest(plan, batch), _digest_of_all(plan, batch)}
-    return frozenset({*changes, goal_digest(plan, batch), *further})
+    return frozenset({changes_digest(plan, batch), _digest_of_all(plan, batch), goal_digest(plan, batch)})
+
+
+def further_digests(plan: Plan, batch: Batch) -> frozenset[str]:
+    """Digests of the goals of a batch's moves of parts: a no to these is a no to the batch as well."""
+    return frozenset(digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
 
 
 def what_rests(batch: Batch) -> Batch:
