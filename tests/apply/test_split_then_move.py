@@ -225,19 +225,64 @@ def test_after_a_crash_between_split_and_move_nothing_is_done_twice(seeing: Seei
     assert len(made) == len(set(made)) == len(plan.batches[0].steps)
 
 
-@pytest.mark.parametrize("kind", [BUNDLE_BALANCE, "tc_balance"])
-def test_a_no_to_moves_ends_its_approval(site: Worksite, kind: str) -> None:
-    """It is not carried out once somebody silenced moves between brokers; a no to another kind does not concern it."""
+def splits_and_moves(site: Worksite) -> Plan:
+    """A recorded plan of one batch that splits a bundle and moves both halves."""
     steps = site.split_and_moves().batches[0].steps
-    plan = site.approve(site.record(a_plan(a_batch(*steps, kind=BUNDLE_SPLIT), taken_at=site.clock())))
-    site.clock.advance(minutes=5)
+    return site.record(a_plan(a_batch(*steps, kind=BUNDLE_SPLIT), taken_at=site.clock()))
+
+
+def snooze(site: Worksite, kind: str) -> None:
+    """Carol snoozes a batch of moves, of this kind, in another run."""
     moves = site.record(a_plan(a_batch(a_step(site.move(1), step_id="b1.s01"), kind=kind), taken_at=site.clock()))
     site.ask(moves, OTHER)
     answer = site.approval(moves, run=OTHER)
     no = {"decision": Decision.SNOOZED, "answered_by": "carol", "step_ids": (), "digest": None, "expires_at": None}
     site.writes.record_answer(msgspec.structs.replace(answer, **no))
 
+
+@pytest.mark.parametrize("kind", [BUNDLE_BALANCE, "tc_balance"])
+def test_a_no_to_moves_ends_its_approval(site: Worksite, kind: str) -> None:
+    """It is not carried out once somebody silenced moves between brokers; a no to another kind does not concern it."""
+    plan = site.approve(splits_and_moves(site))
+    site.clock.advance(minutes=5)
+    snooze(site, kind)
+
     if kind == BUNDLE_BALANCE:
         assert_refused(site, plan, r"carol said no to it \(snoozed\)")
     else:
         assert set(said(site.carry_out(plan))) == {"done"}
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_an_approval_overrules_no_no_to_moves_that_came_after_the_question(site: Worksite, asked_first: bool) -> None:
+    """Whoever approves splits with moves need not know of a snooze of moves since; one from before was known."""
+    plan = splits_and_moves(site)
+    if asked_first:
+        site.ask(plan)
+    site.clock.advance(minutes=1)
+    snooze(site, BUNDLE_BALANCE)
+    site.clock.advance(minutes=1)
+    if not asked_first:
+        site.ask(plan)
+    site.writes.record_answer(site.approval(plan))
+
+    if asked_first:
+        assert_refused(site, plan, r"carol said no to it \(snoozed\)")
+    else:
+        assert set(said(site.carry_out(plan))) == {"done"}
+
+
+def test_a_no_to_moves_does_not_end_an_approval_of_the_splits_alone(site: Worksite) -> None:
+    """Whoever unticked the moves approved none."""
+    plan = site.approve(splits_and_moves(site), "b1.s01")
+    site.clock.advance(minutes=5)
+    snooze(site, BUNDLE_BALANCE)
+
+    assert said(site.carry_out(plan)) == ["done"]
+
+
+def test_a_policy_against_moves_does_not_end_an_approval_of_the_splits_alone(site: Worksite) -> None:
+    plan = site.approve(splits_and_moves(site), "b1.s01")
+    site.policy = quick_policy(approval={"never_ask": [BUNDLE_BALANCE]})
+
+    assert said(site.carry_out(plan)) == ["done"]

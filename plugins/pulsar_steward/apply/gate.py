@@ -19,7 +19,7 @@ from pulsar_steward.ledger.moves import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
 from pulsar_steward.model.people import Person, same_person
-from pulsar_steward.model.plan import Plan, approval_digest, no_digests, parts_of
+from pulsar_steward.model.plan import Plan, approval_digest, further_digests, no_digests, parts_of
 from pulsar_steward.model.step import Step
 from pulsar_steward.policy.files import own_policy
 from pulsar_steward.policy.looser import loosened
@@ -140,8 +140,9 @@ def ask_for_permit(
         ),
     )
     ledger.require_standing(grant, now)
-    parts = _parts(ledger, plan, batch)
-    left_out = _left_out(ledger, grant, batch, parts, policy)
+    approved = _approved_parts(batch, {step.step_id for step in steps})
+    parts = _parts(ledger, plan, batch, approved)
+    left_out = _left_out(ledger, grant, approved, parts, policy)
     standing = tuple(step for step in steps if step.step_id not in left_out)
     if not standing:
         raise Refused(left_out[steps[0].step_id])
@@ -156,8 +157,16 @@ def ask_for_permit(
     )
 
 
-def _parts(ledger: LedgerReader, plan: Plan, batch: Batch) -> tuple[ApprovedPart, ...]:
-    """Parts of a batch, each with its content under every name of the cluster."""
+def _approved_parts(batch: Batch, step_ids: Collection[str]) -> tuple[Batch, ...]:
+    """Parts of a batch with their approved steps alone: whoever unticked moves approved no goal of moves."""
+    return tuple(
+        msgspec.structs.replace(part, steps=tuple(step for step in part.steps if step.step_id in step_ids))
+        for part in parts_of(batch)
+    )
+
+
+def _parts(ledger: LedgerReader, plan: Plan, batch: Batch, approved: Sequence[Batch]) -> tuple[ApprovedPart, ...]:
+    """Parts of a batch, each with its content, and the further goals of its approved steps, under every name."""
     rows = ledger.known(plan.named_cluster).rows
     names = {(plan.cluster, plan.pulsar_cluster), *((row.cluster, row.named.identity) for row in rows)}
     plans = [msgspec.structs.replace(plan, cluster=name, pulsar_cluster=identity) for name, identity in names]
@@ -165,24 +174,25 @@ def _parts(ledger: LedgerReader, plan: Plan, batch: Batch) -> tuple[ApprovedPart
         ApprovedPart(
             step_ids=tuple(step.step_id for step in part.steps),
             contents=frozenset(digest for each in plans for digest in no_digests(each, part)),
+            further=frozenset(digest for each in plans for digest in further_digests(each, asked)),
         )
-        for part in parts_of(batch)
+        for part, asked in zip(parts_of(batch), approved, strict=True)
     )
 
 
 def _left_out(
-    ledger: LedgerReader, grant: Grant, batch: Batch, parts: Sequence[ApprovedPart], policy: Policy
+    ledger: LedgerReader, grant: Grant, approved: Sequence[Batch], parts: Sequence[ApprovedPart], policy: Policy
 ) -> dict[str, str]:
     """Steps of excluded parts, with the reason; a part that has begun goes on.
 
-    A part is excluded if a person rejected or silenced it after the approval, or if the policy in force says never to
-    ask about it.
+    A part is excluded if a person rejected or silenced it after the approval, or silenced its moves after the request,
+    or if the policy in force says never to ask about what is approved of it.
     """
     begun = {intent.step_id for intent in ledger.intents(grant.plan_id, grant.batch_id)}
     noes = ledger.noes_since(grant)
     why = (
         (part, _never_asked(asked, policy) or part.refused_by(noes))
-        for part, asked in zip(parts, parts_of(batch), strict=True)
+        for part, asked in zip(parts, approved, strict=True)
         if begun.isdisjoint(part.step_ids)
     )
     return {step_id: reason for part, reason in why if reason for step_id in part.step_ids}

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.cluster_names import KnownCluster
     from pulsar_steward.ledger.halts import Halt
-    from pulsar_steward.ledger.rows import Grant
+    from pulsar_steward.ledger.rows import Grant, Noes
     from pulsar_steward.ledger.verify import VerifiedChain
     from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.policy.recorded import RecordedPolicy
@@ -200,8 +200,8 @@ class LedgerReader:
         with transaction(self._engine) as connection:
             return recorded_policy(connection, digest)
 
-    def noes_since(self, grant: Grant) -> dict[str, str]:
-        """Contents that people rejected or silenced since a grant's first approval, each with the words for it."""
+    def noes_since(self, grant: Grant) -> Noes:
+        """What people rejected or silenced since a grant's first approval, and since its first request."""
         with transaction(self._engine) as connection:
             return noes_since(connection, grant)
 

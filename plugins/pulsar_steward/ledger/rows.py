@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -250,6 +250,19 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         return self.answer_ids[-1]
 
 
+class Noes(NamedTuple):
+    """Changes and goals to which people said no, by digest, each with the words for it.
+
+    Attributes:
+        since_approval: Noes since the first approval: whoever approves the same later knows better.
+        since_request: Noes since the first request. An approval overrules no no to another question, so these count for
+            goals that a batch has besides its own.
+    """
+
+    since_approval: dict[str, str]
+    since_request: dict[str, str]
+
+
 class ApprovedPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of an approved batch, which a person may still reject or silence elsewhere.
 
@@ -257,14 +270,19 @@ class ApprovedPart(msgspec.Struct, frozen=True, kw_only=True):
         step_ids: All of its steps.
         contents: Digests of its changes and of its goal (`pulsar_steward.model.plan`), under each name of its
             cluster.
+        further: Digests of the goals of its approved moves of parts, under each name too.
     """
 
     step_ids: tuple[str, ...]
     contents: frozenset[str]
+    further: frozenset[str] = frozenset()
 
-    def refused_by(self, noes: Mapping[str, str]) -> str | None:
-        """Words of a no to this part, from the given noes by content; None: there is no such no."""
-        return next((noes[content] for content in sorted(self.contents) if content in noes), None)
+    def refused_by(self, noes: Noes) -> str | None:
+        """Words of a no to this part, from the given noes; None: there is no such no."""
+        for contents, found in ((self.contents, noes.since_approval), (self.further, noes.since_request)):
+            for content in sorted(contents & found.keys()):
+                return found[content]
+        return None
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import headers
 from pulsar_steward.ledger.chain import place_of
 from pulsar_steward.ledger.halts import halt_in
-from pulsar_steward.ledger.rows import NOES, Decision, Lease, from_row
+from pulsar_steward.ledger.rows import NOES, Decision, Lease, Noes, from_row
 from pulsar_steward.model.units import seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     _require_last_word(connection, grant)
 
 
-def noes_since(connection: Connection, grant: Grant) -> dict[str, str]:
-    """Changes and goals that people rejected or silenced since a grant's first approval, each with the words for it.
+def noes_since(connection: Connection, grant: Grant) -> Noes:
+    """Changes and goals that people rejected or silenced since a grant's first approval, and since its first request.
 
     A no counts in any run, plan and question. It also counts after a person took it back: then the batch may be asked
     again, but earlier approvals stay invalid.
@@ -131,19 +131,27 @@ def noes_since(connection: Connection, grant: Grant) -> dict[str, str]:
         connection: Connection to the ledger; for an intent, within its transaction.
         grant: The grant that is acted on.
     """
-    table, first = tables.ANSWERS, min(grant.answer_ids)
-    at = select(table.c.answered_at).where(table.c.answer_id == first).scalar_subquery()
+    table, requests, first = tables.ANSWERS, tables.REQUESTS, min(grant.answer_ids)
+    approved_at = select(table.c.answered_at).where(table.c.answer_id == first).scalar_subquery()
+    asked_first = select(requests.c.request_id, requests.c.at).where(*_of_run(requests, grant))
+    asked = connection.execute(asked_first.order_by(requests.c.request_id).limit(1)).one()
     # Later by record or by time of answer: a worker may be slow to record an approval or a no.
-    query = select(table).where(
-        or_(table.c.answer_id > first, table.c.answered_at > at),
-        table.c.decision.in_([each.value for each in NOES]),
-        table.c.contents.is_not(None),
-    )
+    since_approval = or_(table.c.answer_id > first, table.c.answered_at > approved_at)
+    recorded_since = place_of(table, table.c.answer_id) > place_of(requests, asked.request_id)
+    since_request = or_(recorded_since, table.c.answered_at > asked.at)
+    return Noes(_noes(connection, since_approval, "an approval"), _noes(connection, since_request, "a question"))
+
+
+def _noes(connection: Connection, since: ColumnElement[bool], ended: str) -> dict[str, str]:
+    """Digests of the changes and goals of recorded noes, each with the words for it; the newest counts."""
+    table = tables.ANSWERS
+    is_no = table.c.decision.in_([each.value for each in NOES])
+    query = select(table).where(since, is_no, table.c.contents.is_not(None)).order_by(table.c.answer_id)
     found: dict[str, str] = {}
-    for row in connection.execute(query.order_by(table.c.answer_id)).mappings():
+    for row in connection.execute(query).mappings():
         when = time_in_words(row["answered_at"], seconds=True)
         words = (
-            f"{row['answered_by']} said no to it ({row['decision']}) at {when}, in run {row['run']}: an approval from"
+            f"{row['answered_by']} said no to it ({row['decision']}) at {when}, in run {row['run']}: {ended} from"
             " before counts no more; it has to be asked again"
         )
         found.update(dict.fromkeys(decode(row["contents"], list[str]), words))

@@ -304,8 +304,11 @@ def content_digest(plan: Plan, batch: Batch) -> str:
 
 def changes_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's changes alone, in their order: a rejection applies to them, whatever else a plan says."""
-    changes = [[step.change, step.undoes] for step in what_rests(batch).steps]
-    return digest([plan.cluster, plan.pulsar_cluster, changes])
+    return _digest_of_all(plan, what_rests(batch))
+
+
+def _digest_of_all(plan: Plan, batch: Batch) -> str:
+    return digest([plan.cluster, plan.pulsar_cluster, [[step.change, step.undoes] for step in batch.steps]])
 
 
 def goal_digest(plan: Plan, batch: Batch) -> str:
@@ -314,9 +317,16 @@ def goal_digest(plan: Plan, batch: Batch) -> str:
 
 
 def no_digests(plan: Plan, batch: Batch) -> frozenset[str]:
-    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and all of its goals."""
-    further = (digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
-    return frozenset({changes_digest(plan, batch), goal_digest(plan, batch), *further})
+    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and its own goal.
+
+    Earlier versions recorded a no to all changes, with moves of parts: it stays a no to exactly these.
+    """
+    return frozenset({changes_digest(plan, batch), _digest_of_all(plan, batch), goal_digest(plan, batch)})
+
+
+def further_digests(plan: Plan, batch: Batch) -> frozenset[str]:
+    """Digests of the goals of a batch's moves of parts: a no to these is a no to the batch as well."""
+    return frozenset(digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
 
 
 def what_rests(batch: Batch) -> Batch:

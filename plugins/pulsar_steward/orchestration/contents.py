@@ -10,6 +10,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import (
+    BUNDLE_SPLIT,
     Batch,
     content_digest,
     goal_of,
@@ -19,6 +20,7 @@ from pulsar_steward.model.plan import (
     share_goal,
     what_rests,
 )
+from pulsar_steward.planners.bundles.balance import PLANNER as MOVES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -108,26 +110,39 @@ def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[Silenced
         if goal is None:
             continue
         asked = _part_about(goal, each.batch)
-        worse = got_worse(batch if goal == own else _as_far_as(batch, asked), asked) if each.until_worse else None
+        worse = got_worse(_as_far_as(goal, batch, asked), asked) if each.until_worse else None
         if worse is None:
             return each, None
         worst = worst or worse
     return None, worst
 
 
-def _as_far_as(batch: Batch, asked: Batch | None) -> Batch:
-    """A batch with the findings of another one's checks alone: what else it remedies was no part of that question."""
-    checks = set() if asked is None else {finding.check_id for finding in asked.findings}
+def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
+    """A batch as far as an earlier question was about it: what else it remedies does not make that one worse.
+
+    A question about moves was about the findings of its own checks; one about splits alone, about no move of parts and
+    nothing that only moves answer.
+    """
+    if asked is None:
+        return batch
+    checks = {finding.check_id for finding in asked.findings}
+    if goal == goal_of(batch):
+        if asked.further_goals or not batch.further_goals:
+            return batch
+        checks = {finding.check_id for finding in batch.findings} - MOVES.answers
+        batch = what_rests(batch)
     return msgspec.structs.replace(batch, findings=tuple(each for each in batch.findings if each.check_id in checks))
 
 
-def parts_to_leave(plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]) -> frozenset[str]:
-    """Namespaces whose splits move parts in a plan, though a person said no to that, or to moves as such."""
+def unasked_splits(
+    plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]
+) -> tuple[Batch, ...]:
+    """Splits in a plan that nobody is asked about, as a person said no to them, or to moves if they move parts."""
     contents = Contents(plan)
-    return frozenset(
-        batch.steps[0].change.namespace
+    return tuple(
+        batch
         for batch in plan.batches
-        if batch.further_goals
+        if batch.kind == BUNDLE_SPLIT
         if silence_of(batch, silenced)[0] or contents.rejection_of(contents.of_batch(batch.batch_id), lately)
     )
 

@@ -100,6 +100,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         proposed: Kinds of the batches that earlier planners of the same plan propose.
         moving: Brokers from or to which earlier planners of the same plan move bundles.
         parts_stay: Namespaces whose bundles are split without a move of parts, as a person said no to these moves.
+        unasked: Goals (`pulsar_steward.model.plan.goal_of`) of splits that nobody is asked about, as a person said no
+            to them: they claim no namespace.
         unseen: Names in the policy that match nothing in the cluster.
         policy: Thresholds and limits.
     """
@@ -136,6 +138,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     proposed: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
     parts_stay: frozenset[str] = frozenset()
+    unasked: frozenset[str] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
 

@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.plan import Plan, numbered
+from pulsar_steward.model.plan import Plan, goal_of, numbered
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal, joined, told_of
@@ -27,7 +27,7 @@ from pulsar_steward.planners.tc.balance import TC_COUNT_RAISE as TC_COUNT
 from pulsar_steward.policy.never_asked import never_asked_about
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.planners.base import Planner
@@ -73,7 +73,10 @@ FIRST_KINDS = (*TC_COUNT.kinds, *TC_BALANCE.kinds)
 
 
 def make_plan(planning: PlanningFacts) -> Plan:
-    """The plan of all planners for a cluster; no two of them move or split bundles of one namespace."""
+    """The plan of all planners for a cluster.
+
+    No two of them move or split bundles of one namespace, but for splits that nobody is asked about.
+    """
     return assemble(planning, proposals_of(PLANNERS, planning))
 
 
@@ -81,7 +84,7 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
     """The proposals of some planners; each gets the earlier proposals, and the namespaces that they change."""
     proposals: list[Proposal] = []
     for planner in planners:
-        bundles, settings = claimed_by(proposals)
+        bundles, settings = claimed_by(proposals, planning.unasked)
         told = msgspec.structs.replace(
             told_of(planning, joined(proposals)),
             claimed=planning.claimed | bundles,
@@ -91,9 +94,15 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
     return proposals
 
 
-def claimed_by(proposals: Iterable[Proposal]) -> tuple[frozenset[str], frozenset[str]]:
-    """Namespaces with moved or split bundles, and namespaces with changed settings (not a topic's own)."""
-    changes = [step.change for each in proposals for batch in each.batches for step in batch.steps]
+def claimed_by(proposals: Iterable[Proposal], unasked: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Namespaces with moved or split bundles, and namespaces with changed settings (not a topic's own).
+
+    Args:
+        proposals: The proposals.
+        unasked: Goals of batches that claim nothing.
+    """
+    batches = (batch for each in proposals for batch in each.batches if batch.steps and goal_of(batch) not in unasked)
+    changes = [step.change for batch in batches for step in batch.steps]
     disturbed = (kind_of(change).disturbs for change in changes)
     settings = (change for change in changes if isinstance(change, ChangeSetting))
     return (

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.ledger.batch_record import BatchState
+from pulsar_steward.model.canonical import digest
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import (
@@ -17,16 +18,20 @@ from pulsar_steward.model.plan import (
     TakenBack,
     changes_digest,
     content_digest,
+    further_digests,
     goal_digest,
     no_digests,
     what_rests,
 )
 from pulsar_steward.orchestration.observing import plan_around_noes
 from pulsar_steward.orchestration.publish import SnapshotView, decide
-from tests.builders import a_batch, a_finding, a_move, a_plan, a_split, a_step, broker
+from tests.builders import a_batch, a_finding, a_move, a_plan, a_split, a_step, broker, planning_facts_with
 from tests.unit.orchestration.test_publish import a_new_plan, asked, decided, in_short, rejected
 from tests.unit.orchestration.test_silence import silenced
+from tests.unit.planners.bundles.scenes import CROWDED
 from tests.unit.planners.bundles.test_split_then_move import scene_beside
+from tests.unit.planners.test_plan import FACTS
+from tests.unit.planners.test_plan import SKEW as SKEWED
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
@@ -90,13 +95,31 @@ def test_only_what_moves_answer_makes_them_worse() -> None:
     assert not decide(a_new_plan(hotter), SnapshotView.COMPLETE, (), (), snooze).ask
 
 
+def test_what_moves_answer_makes_splits_alone_no_worse() -> None:
+    """A snooze of splits alone goes on where parts would be moved by now; a hotter bundle ends it."""
+    snooze = (silenced(splits(findings=(HOT,))),)
+    hotter = splits(1, findings=(a_finding(Severity.CRITICAL, check_id="hot-bundle"), SKEW))
+    new = splits(1, findings=(HOT, a_finding(check_id="bundle-topic-skew"), SKEW))
+    assert not decide(a_new_plan(BOTH), SnapshotView.COMPLETE, (), (), snooze).ask
+    assert decide(a_new_plan(hotter), SnapshotView.COMPLETE, (), (), snooze).ask
+    assert decide(a_new_plan(new), SnapshotView.COMPLETE, (), (), snooze).ask
+
+
 def test_a_silence_of_moves_ends_an_approval_of_splits_with_moves() -> None:
     """The gate looks for a no to any goal of a batch; a no to splits with moves reaches no other moves."""
     plan = a_plan()
-    assert goal_digest(plan, moves()) in no_digests(plan, BOTH)
-    assert goal_digest(plan, moves()) not in no_digests(plan, ALONE)
+    assert goal_digest(plan, moves()) in further_digests(plan, BOTH)
+    assert not further_digests(plan, ALONE)
     assert goal_digest(plan, BOTH) not in no_digests(plan, moves())
     assert changes_digest(plan, ELSEWHERE) in no_digests(plan, BOTH)
+
+
+def test_a_rejection_from_before_still_ends_an_approval() -> None:
+    """A no that an earlier version recorded has the digest of all changes, moves too; it counts for the same batch."""
+    plan = a_plan()
+    earlier = digest([plan.cluster, plan.pulsar_cluster, [[step.change, step.undoes] for step in BOTH.steps]])
+    assert earlier in no_digests(plan, BOTH)
+    assert earlier not in no_digests(plan, ELSEWHERE)
 
 
 def test_a_way_back_is_not_ended_by_a_silence_of_moves() -> None:
@@ -149,3 +172,18 @@ def test_plans_are_made_without_moves_of_parts_that_a_person_said_no_to() -> Non
         assert sorted(batch.kinds for batch in plan.batches) == [(BUNDLE_BALANCE,), (BUNDLE_SPLIT,)]
     worse = silenced(msgspec.structs.replace(parts, findings=()))
     assert plan_around_noes(facts, [], [worse]) == plan_around_noes(facts, [], [])
+
+
+def test_splits_that_nobody_is_asked_about_keep_no_bundle_from_other_moves() -> None:
+    """Where splits of a namespace are silent or rejected, its bundles are evened out, which the plan says."""
+    facts = planning_facts_with(3, findings=(CROWDED, SKEWED), bundles=FACTS)
+    alone, others = sorted(plan_around_noes(facts, [], []).batches, key=lambda batch: batch.kind, reverse=True)
+    assert {step.change.namespace for step in others.steps} == {"shop/carts"}
+    every: list[tuple[list[RejectedBatch], list[SilencedGoal]]]
+    every = [([], [silenced(alone, days=None)]), ([], [silenced(alone)]), ([no_to(alone)], [])]
+    for noes in every:
+        plan = plan_around_noes(facts, *noes)
+        (others,) = (batch for batch in plan.batches if batch.kind == BUNDLE_BALANCE)
+        assert NAMESPACE in {step.change.namespace for step in others.steps}
+        assert not any("are left where they are" in note for note in plan.notes)
+        assert any("other moves need not wait for it" in note for note in plan.notes)

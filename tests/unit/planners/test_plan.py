@@ -259,7 +259,7 @@ def test_what_is_claimed() -> None:
     topic = msgspec.structs.replace(change, namespace="g/h", topic="persistent://g/h/t")
     changes: tuple[Change, ...] = (a_move(namespace="a/b"), a_split(namespace="c/d"), change, topic)
     batch = a_batch(*(a_step(each) for each in changes))
-    assert [set(each) for each in claimed_by([Proposal(), Proposal(batches=(batch,))])] == [{"a/b", "c/d"}, {"e/f"}]
+    assert [set(each) for each in claimed_by([Proposal(), Proposal(batches=(batch,))], ())] == [{"a/b", "c/d"}, {"e/f"}]
 
 
 def test_planners_are_told_which_settings_earlier_ones_change() -> None:
