@@ -254,6 +254,16 @@ class Lab:
         """SIGCONT; harmless where it runs."""
         self._signal(self.state.zookeeper, signal.SIGCONT)
 
+    def pause_bookies(self) -> None:
+        """SIGSTOP: what brokers write waits, and so does whoever publishes."""
+        for bookie in self.state.bookies:
+            self._signal(bookie, signal.SIGSTOP)
+
+    def resume_bookies(self) -> None:
+        """SIGCONT; harmless where they run."""
+        for bookie in self.state.bookies:
+            self._signal(bookie, signal.SIGCONT)
+
     def kill_bookie(self, number: int) -> None:
         """SIGKILL of the bookie of this number, from 1; the cluster lists it until its metadata session ends."""
         bookie = self.state.bookies[number - 1]
@@ -282,6 +292,7 @@ class Lab:
     def restore(self) -> None:
         """Has every broker that the lab began with running, and no other."""
         self.resume_zookeeper()
+        self.resume_bookies()
         for number, bookie in enumerate(self.state.bookies, start=1):
             if process.condition(bookie.process) == "gone":
                 self.start_bookie(number)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pulsar
 
+from lab.alongside import alongside
 from lab.errors import NotReachedError
 
 BUSY = threading.Semaphore(3)
@@ -101,13 +102,8 @@ def steady(
             for consumer in consumers:
                 _acknowledge_all(consumer)
 
-    thread = threading.Thread(target=run, name="steady traffic", daemon=True)
-    thread.start()
-    try:
+    with alongside(run, over):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def heedless(_result: Any, _message_id: Any) -> None:

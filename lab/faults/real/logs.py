@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.alongside import alongside
 from lab.cluster import Lab
 from lab.faults.fault import Expected, RealFault
 from lab.faults.real.ground import ground
@@ -95,13 +96,10 @@ def _slow_pipe(path: Path) -> Iterator[Path]:
         while read(SLOW_BYTES_A_SECOND) != b"" and time.monotonic() < deadline:
             time.sleep(READ_EVERY_S)
 
-    thread = threading.Thread(target=read_slowly, name="slow-log")
-    thread.start()
     try:
-        yield path
+        with alongside(read_slowly, over):
+            yield path
     finally:
-        over.set()
-        thread.join()
         os.close(reader)
 
 

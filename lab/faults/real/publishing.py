@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lab.alongside import alongside
 from lab.cluster import Lab
 from lab.faults.fault import Expected, RealFault
 from lab.faults.real.ground import ground
@@ -33,15 +34,14 @@ Trouble = Callable[[Lab, threading.Event], None]
 """Troubles a lab until it is over, and then no longer."""
 
 
-def _stop_and_go(part: str) -> Trouble:
+def _stop_and_go(stop: Callable[[Lab], None], go: Callable[[Lab], None]) -> Trouble:
     """The bookies, or ZooKeeper, stop and go on, again and again."""
 
     def trouble(lab: Lab, over: threading.Event) -> None:
-        stop, go = getattr(lab, f"pause_{part}"), getattr(lab, f"resume_{part}")
         while not over.is_set():
-            stop()
+            stop(lab)
             over.wait(STOPPED_S)
-            go()
+            go(lab)
             over.wait(GOING_S)
 
     return trouble
@@ -56,13 +56,12 @@ def _collecting(lab: Lab, over: threading.Event) -> None:
 @contextlib.contextmanager
 def _troubled(lab: Lab, trouble: Trouble) -> Iterator[None]:
     over = threading.Event()
-    thread = threading.Thread(target=trouble, args=(lab, over), name="trouble")
-    thread.start()
-    try:
+
+    def troubled() -> None:
+        trouble(lab, over)
+
+    with alongside(troubled, over):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _fault(
@@ -86,14 +85,14 @@ FAULTS = (
     _fault(
         "bookie-stops-and-goes",
         "The only bookie stands still for three seconds of six: nothing that is published is written meanwhile.",
-        _stop_and_go("bookies"),
+        _stop_and_go(Lab.pause_bookies, Lab.resume_bookies),
         expected=(Expected("bookie-thread-busy"), Expected("publish-slow", "", "cause: bookies")),
         settings=SETTINGS,
     ),
     _fault(
         "zookeeper-stops-and-goes",
         "ZooKeeper stands still for three seconds of six, with ledgers that are switched every few seconds.",
-        _stop_and_go("zookeeper"),
+        _stop_and_go(Lab.pause_zookeeper, Lab.resume_zookeeper),
         expected=(Expected("metadata-latency"), Expected("publish-slow", "", "cause: the metadata store")),
         allowed={"ledger-switch-slow": "switches wait for it too, and may be seen to be slow"},
         settings=SWITCHING,
