@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from benchmarks.accuracy.outcome import total
@@ -139,7 +140,8 @@ def _summary(run: Run, real: int, simulated: int, field: int) -> str:
         f"| checks that a fault expects | {len(run.scores) - len(silent)} of {len(run.scores)} |",
     ]
     if silent:
-        lines += ["", f"No fault expects {', '.join(f'`{check_id}`' for check_id in silent)}."]
+        words = f"No fault expects {', '.join(f'`{check_id}`' for check_id in silent)}."
+        lines += ["", *wrap(words, 120, break_on_hyphens=False)]
     lines += [
         "",
         "But for the field, the labels were written by those who wrote the checks: this is a test that both hold.",
