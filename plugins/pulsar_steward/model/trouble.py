@@ -15,7 +15,7 @@ from pulsar_steward.model.topics import namespace_of, partitioned_topic
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
 
@@ -33,6 +33,11 @@ class Harm(StrEnum):
     def rank(self) -> int:
         """0 for the worst, rising."""
         return list(Harm).index(self)
+
+    @staticmethod
+    def worst(harms: Iterable[Harm]) -> Harm:
+        """The worst of several."""
+        return min(harms, key=lambda each: each.rank)
 
 
 def by_severity(critical: Harm, others: Harm) -> Callable[[Finding], Harm]:
@@ -66,7 +71,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         harm: The worst harm that its findings do.
         harmful: The check whose findings do it: the cause itself, or a consequence.
         met: Its listed findings that do it, the worst first: whom it meets, and since when.
-        findings: All its listed findings, the worst first.
+        findings: All its listed findings.
         found: Number of its findings by severity, listed or not.
         affected: Number of subjects that it meets, listed or not; those that are not listed may be met by less.
     """
@@ -190,13 +195,13 @@ def _joined(findings: Sequence[Finding], checks: Mapping[str, Explained]) -> dic
     joined: defaultdict[tuple[str, Harm], list[Finding]] = defaultdict(list)
     worst: dict[tuple[str, str], Harm] = {}
     for (check_id, subject, _), case in cases.items():
-        harm = min((harm_of(each, checks) for each in case), key=lambda each: each.rank)
-        worst[check_id, subject] = min(harm, worst.get((check_id, subject), harm), key=lambda each: each.rank)
+        harm = Harm.worst(harm_of(each, checks) for each in case)
+        worst[check_id, subject] = Harm.worst((harm, worst.get((check_id, subject), harm)))
         joined[check_id, harm] += case
     for finding, root in zip(ordered, roots, strict=True):
         if finding is root:
             own = harm_of(finding, checks)
-            harm = min(own, worst.get((finding.check_id, finding.subject), own), key=lambda each: each.rank)
+            harm = Harm.worst((own, worst.get((finding.check_id, finding.subject), own)))
             joined[finding.check_id, harm].append(finding)
     return joined
 

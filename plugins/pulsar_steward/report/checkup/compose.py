@@ -191,12 +191,7 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
 
 def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleReport, ...]:
     """What checks found, joined into troubles, the worst first; `plan` is the planners' result for the same."""
-    listed = {check.check_id: Counter(finding.severity for finding in check.findings) for check in checks}
-    more = {
-        check.check_id: Counter({each: getattr(check.found, each.value) for each in Severity}) - listed[check.check_id]
-        for check in checks
-        if check.findings
-    }
+    more = {check.check_id: check.unlisted for check in checks if check.findings}
     findings = [
         Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
     ]

@@ -7,7 +7,7 @@ within a version. docs/checkup.schema.json is made from these classes.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -115,6 +115,12 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     advice: Annotated[tuple[str, ...], Meta(description="steps, in this order")]
     source: Annotated[str, Meta(description="where this was learned")]
     remedied_by: Annotated[str | None, Meta(description="Steward's planner that can propose a remedy; null: none")]
+
+    @property
+    def unlisted(self) -> Counter[Severity]:
+        """Number of findings that are not listed, by severity, the worst first."""
+        every = Counter({each: getattr(self.found, each.value) for each in reversed(Severity)})
+        return every - Counter(finding.severity for finding in self.findings)
 
     @property
     def findings_in_all(self) -> int:

@@ -212,10 +212,8 @@ def remedy(check: CheckReport, planning: Planning) -> str:
 
 def unlisted(check: CheckReport) -> str:
     """Number of findings of a check that are not listed, by severity."""
-    more = Counter({each: getattr(check.found, each.value) for each in reversed(Severity)})
-    more -= Counter(finding.severity for finding in check.findings)
     least = min((finding.severity for finding in check.findings), key=lambda each: each.rank, default=Severity.INFO)
-    more -= Counter({least: check.not_graded})
+    more = check.unlisted - Counter({least: check.not_graded})
     words = [_severity(each, more[each]) for each in reversed(Severity) if more[each]]
     if check.not_graded:
         words.append(f"{check.not_graded:,} that count as {least.value}, like the least bad one listed, at most")
