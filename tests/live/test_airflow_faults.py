@@ -26,7 +26,7 @@ from pulsar_steward.model.units import MINUTE
 from pulsar_steward.orchestration.halt_variable import HALT
 from tests.beside import lateness
 from tests.live.airflow_processes import another_scheduler, kill, scheduler_killed, started_scheduler, task_process
-from tests.live.care import Care
+from tests.live.care import ENDED_WITHIN_S, Care
 from tests.live.held_up import held_up
 from tests.live.three_steps import KIND, STEPS, all_tell_the_same, asked, outcomes_of, refusals
 
@@ -122,12 +122,14 @@ def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
 
 @pytest.mark.extended("tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry")
 def test_an_apply_outlives_its_scheduler(care: Care) -> None:
+    write_policy(care, apply={"lease_seconds": 120})  # a lease lasts from before it was held up, however slow the start
     with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=True):
         started_scheduler(care.airflow)
         outcomes.let_go()
         applied = "batch.apply[0]"
         states = partial(care.airflow.api.states, "pulsar_remediate", run)
-        wait_until(lambda: states()[applied] == "success", "the task has ended its work", 60, every_s=0.3)
+        ended = "the task has ended its work"
+        wait_until(lambda: states()[applied] == "success", ended, ENDED_WITHIN_S, every_s=0.3, instead=states)
     # Only now: what the dead one forked shares its connections, so PostgreSQL may keep its locks until that has ended.
     assert care.ended(run) == "success"
     assert attempts(care, run) == 1
