@@ -234,7 +234,6 @@ def _add_topics(draw: DrawFn, rows: Rows) -> None:
 
 
 def _add_topic(draw: DrawFn, rows: Rows, topic: dict[str, Any], *, drilled: bool = True) -> None:
-    """A topic as one broker tells it."""
     rows["topics"].append(topic)
     named = {"topic": topic["topic"], "namespace": topic["namespace"], "told_by": topic["broker"]}
     for subscription in range(draw(st.integers(0, 3))):
@@ -306,7 +305,6 @@ def sources_of(rows: Rows, shard_of: Callable[[str], int], earlier: Sequence[Row
 
 
 def judged(history: Sequence[Rows], shard_of: Callable[[str], int], policy: Policy) -> Mapping[str, Judgement]:
-    """Every check's judgement."""
     newest, *earlier = history
     snapshot = sources_of(newest, shard_of, earlier)
     return {each.check.check_id: each.judgement for each in run_checks(snapshot, policy, CHECKS, VIEWS, on_this_thread)}

@@ -8,15 +8,12 @@ HOLD, EVICT = "producer_request_hold", "consumer_backlog_eviction"
 
 
 def size(limit: int, policy: str = HOLD) -> dict[str, Any]:
-    """A size quota."""
     return {"destination_storage": {"limit": limit, "limitSize": limit, "limitTime": -1, "policy": policy}}
 
 
 def age(limit: int, policy: str = HOLD) -> dict[str, Any]:
-    """An age quota."""
     return {"message_age": {"limit": -1, "limitSize": -1, "limitTime": limit, "policy": policy}}
 
 
 def retention(minutes: int, megabytes: int) -> dict[str, int]:
-    """A retention."""
     return {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}

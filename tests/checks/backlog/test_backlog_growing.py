@@ -70,7 +70,6 @@ def test_growth_is_judged_by_when_it_reaches_the_quota() -> None:
 
 
 def found(made: Sequence[Scene]) -> Finding:
-    """The only finding."""
     (finding,) = judged(made).findings
     return finding
 

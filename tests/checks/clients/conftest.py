@@ -104,7 +104,6 @@ class Scene:
 
 
 def full(name: str) -> str:
-    """The full name of a topic."""
     return name if "://" in name else f"persistent://t/n/{name}"
 
 

@@ -26,7 +26,6 @@ MIB = 1 << 20
 
 
 def sample(number: int, series: str, value: float, namespace: str = OWN, **labels: str) -> dict[str, object]:
-    """A sample of a namespace on a broker."""
     text = json.dumps({"cluster": "lab", "namespace": f"{namespace}/persistent", **labels})
     return {
         "source": f"b-{number}:8080",

@@ -24,7 +24,6 @@ def clients(version: str, consumers: int = 20, broker: str = "a:1", **more: Any)
 
 
 def snapshot(*rows: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """A snapshot of two brokers."""
     topics = [{"topic": "persistent://acme/orders/t", "broker": "a:1", "producers": 0, "consumers": 20}]
     return {
         "snapshot": [{"cluster": "east", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],

@@ -57,7 +57,6 @@ def publishing(cluster: str, messages: int, size: int = 0) -> dict[str, Any]:
 
 
 def dispatching(member: str, messages: int, period: int = 1) -> dict[str, Any]:
-    """A dispatch rate of a namespace."""
     rate = {"dispatchThrottlingRateInMsg": messages, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": period}
     return {member: {"lab": rate}}
 

@@ -87,7 +87,6 @@ def test_what_it_says(golden: Golden) -> None:
 
 
 def test_a_consumer_that_never_acknowledged_has_hung_since_it_connected(still: Any, golden: Golden) -> None:
-    """A consumer that never acknowledged counts as hung since it connected."""
     like = HUNG | {"message_rate_out": 3.0}
     for name, since in (("old", "2026-01-02T10:59:00.123456789Z"), ("new", "2026-01-02T12:55:00+01:00"), ("odd", "?")):
         still.subscription(name, **like).consumer(name, "c", connected_since=since, unacked_messages=4166)

@@ -34,7 +34,6 @@ ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def scenes(likes: Sequence[dict[str, Any] | None]) -> list[Any]:
-    """A scene for each of them."""
     made = []
     for number, like in enumerate(likes):
         scene = Scene((len(likes) - 1 - number) * MINUTES).measured({"pulsar_subscription_delayed": 0.0})
@@ -43,7 +42,6 @@ def scenes(likes: Sequence[dict[str, Any] | None]) -> list[Any]:
 
 
 def backlog(entries: int) -> dict[str, int]:
-    """Backlog of so many entries."""
     return {"backlog_entries": entries}
 
 

@@ -23,7 +23,6 @@ STILL = {"consumers": 1, "message_rate_out": 0.0, "ack_rate": 0.0, "unacked_mess
 
 
 def snapshot(subscriptions: Sequence[dict[str, Any]], minutes_ago: float = 0, **topic: Any) -> dict[str, Any]:
-    """One topic with these subscriptions, in a namespace without delays."""
     taken_at = NOW - timedelta(minutes=minutes_ago)
     traffic = {"message_rate_in": 0.0, "subscriptions": len(subscriptions)}
     return {

@@ -31,7 +31,6 @@ CASES: dict[str, tuple[int, int, int, Severity | None]] = {
 
 
 def rows(name: str, backlog: int, entries: int | None, held: int) -> dict[str, list[dict[str, Any]]]:
-    """A topic and its subscription."""
     topic = f"persistent://t/n/{name}"
     cursor = {"topic": topic, "subscription": "s", "backlog_entries": backlog, "entries_since_first_gap": entries}
     stored = {"topic": topic, "broker": "a:8080", "storage_bytes": 2 * held, "backlog_bytes": held}

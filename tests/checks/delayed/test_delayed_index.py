@@ -42,7 +42,6 @@ MEMORY_CASES: dict[str, tuple[int, float, str | None, Severity | None]] = {
 
 
 def placed(broker: str = "a:8080", topic: str = TOPIC) -> list[dict[str, Any]]:
-    """The topic on a broker."""
     return [{"topic": topic, "broker": broker, "subscriptions": 1}]
 
 

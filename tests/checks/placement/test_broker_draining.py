@@ -30,7 +30,6 @@ def a_bundle(namespace: str = "shop/orders", **columns: Any) -> dict[str, Any]:
 
 
 def draining(*names: str) -> Policy:
-    """A policy that marks these brokers."""
     return a_policy(brokers={"draining": names})
 
 

@@ -78,7 +78,6 @@ def judged(*bundles: dict[str, Any] | None, policy: Policy | None = None, step: 
 
 
 def found_of(judgement: Judgement) -> list[tuple[str, Severity]]:
-    """Subjects and severities."""
     return [(each.subject, each.severity) for each in judgement.findings]
 
 

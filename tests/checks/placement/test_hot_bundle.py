@@ -43,7 +43,6 @@ def bundle(
 
 
 def topic(name: str, megabytes: float = 0, clients: int = 0, number: int = 0) -> Row:
-    """A topic of one of the bundles."""
     return {
         "topic": f"persistent://acme/orders/{name}",
         "namespace": "acme/orders",
@@ -56,7 +55,6 @@ def topic(name: str, megabytes: float = 0, clients: int = 0, number: int = 0) ->
 
 
 def snapshot(bundles: list[Row], topics: list[Row] | None = None, cpu: float = 30, limits: Row | None = None) -> Any:
-    """One broker that owns these bundles."""
     settings = DEFAULTS if limits is None else limits
     return {
         "brokers": [{"broker": "a:1", "read": True, "cpu_percent": float(cpu)}],

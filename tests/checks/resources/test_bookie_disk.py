@@ -33,7 +33,6 @@ def bookie(*percents: float, name: str = "k:1", writable: float | None = 1.0) ->
 
 
 def rows(*bookies: list[dict[str, Any]]) -> Rows:
-    """A snapshot of a broker and bookies."""
     broker = {
         "source": "a:1",
         "source_kind": "broker",

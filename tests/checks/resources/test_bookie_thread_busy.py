@@ -100,7 +100,6 @@ def test_what_it_says(golden: Golden) -> None:
 
 
 def snapshot(metrics: list[dict[str, Any]], topics: list[dict[str, Any]] | None = None) -> Rows:
-    """One broker with these latencies and topics."""
     return {"brokers": BROKERS, "metrics": metrics, "topics": topics or []}
 
 

@@ -32,7 +32,6 @@ def used(
 
 
 def rows(*processes: list[dict[str, Any]], load: float | None = 20.0) -> Rows:
-    """A snapshot of these processes, and of a broker with this load."""
     brokers = [{"broker": "a:1", "read": True, "cpu_percent": load}, {"broker": "gone:1", "read": False}]
     return {"brokers": brokers, "metrics": [row for each in processes for row in each]}
 

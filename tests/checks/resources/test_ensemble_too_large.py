@@ -26,7 +26,6 @@ OWN = "acme/orders"
 def judged(
     bookies: int | None, own: object = None, default: tuple[str, ...] = ("2",), policy: Policy | None = None
 ) -> Judgement:
-    """Judgement of one namespace, and of brokers with these defaults."""
     about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "bookies": bookies}
     persistence = {} if own is None else {"persistence": {"bookkeeperEnsemble": own, "bookkeeperWriteQuorum": 1}}
     settings = [{"broker": f"b-{n}:8080", "key": DEFAULT, "value": value} for n, value in enumerate(default)]

@@ -25,7 +25,6 @@ Collectors = dict[str, tuple[float, int]]
 def process(
     source: str, collectors: Collectors, age: float | None = 3600, kind: str = "broker"
 ) -> list[dict[str, Any]]:
-    """The samples of a process."""
     by_series = {heap.SECONDS: 0, heap.COLLECTIONS: 1}
     rows = [
         {"series": series, "labels_json": json.dumps({"gc": name}), "value": float(values[column])}
@@ -38,7 +37,6 @@ def process(
 
 
 def snapshot(samples: list[dict[str, Any]], brokers: tuple[str, ...] = ("a:1",)) -> dict[str, list[dict[str, Any]]]:
-    """A snapshot of brokers with these samples."""
     return {
         "snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
         "brokers": [{"broker": broker, "read": True} for broker in brokers],

@@ -65,7 +65,6 @@ def _later(name: str) -> str:
 
 
 def rows(*heaps: list[dict[str, Any]]) -> Rows:
-    """A snapshot of these processes."""
     return {"brokers": [{"broker": "a:1", "read": True}], "metrics": [row for each in heaps for row in each]}
 
 

@@ -61,7 +61,6 @@ def process(
 
 
 def rows(*processes: list[dict[str, Any]]) -> Rows:
-    """A snapshot of these processes."""
     return {"metrics": [row for each in processes for row in each]}
 
 

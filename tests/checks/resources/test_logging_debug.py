@@ -33,7 +33,6 @@ def process(
 
 
 def snapshot(samples: list[dict[str, Any]], *brokers: str) -> Rows:
-    """Rows of brokers that were read, and their samples."""
     return {"brokers": [{"broker": broker, "read": True} for broker in brokers or ("a:1",)], "metrics": samples}
 
 

@@ -22,7 +22,6 @@ BROKERS = [{"broker": "a:1", "read": True}]
 
 
 def sample(series: str, value: float, **labels: str) -> dict[str, Any]:
-    """A sample of broker a:1."""
     text = json.dumps({"name": "metadata-store"} | labels)
     return {"source": "a:1", "source_kind": "broker", "series": series, "labels_json": text, "value": float(value)}
 

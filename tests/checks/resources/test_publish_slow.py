@@ -30,7 +30,6 @@ TOPIC = "persistent://acme/orders/slips"
 
 
 def sample(series: str, value: float, source: str = "a:1", kind: str = "broker", **labels: str) -> dict[str, Any]:
-    """One sample."""
     text = json.dumps(labels, sort_keys=True)
     return {"source": source, "source_kind": kind, "series": series, "labels_json": text, "value": float(value)}
 
@@ -46,7 +45,6 @@ def latencies(event: str, quick: float, slow: float = 0, stalled: float = 0, sou
 
 
 def published(quick: float, slow: float = 0, stalled: float = 0, source: str = "a:1") -> Samples:
-    """Entries published a second."""
     return latencies(PUBLISHES, quick, slow, stalled, source)
 
 
@@ -77,12 +75,10 @@ def logging(source: str) -> Samples:
 
 
 def of_brokers(*names: str) -> list[dict[str, Any]]:
-    """Brokers that were read."""
     return [{"broker": name, "read": True} for name in names]
 
 
 def snapshot(*samples: Samples, brokers: tuple[str, ...] = ("a:1",), **tables: list[dict[str, Any]]) -> Rows:
-    """Rows of brokers and what they tell."""
     return {"brokers": of_brokers(*brokers), "metrics": [row for each in samples for row in each], **tables}
 
 

@@ -46,7 +46,6 @@ def server(
 
 
 def rows(*servers: list[dict[str, Any]]) -> Rows:
-    """A snapshot of these servers."""
     return {"brokers": [{"broker": "a:1", "read": True}], "metrics": [row for each in servers for row in each]}
 
 

@@ -52,7 +52,6 @@ def subscription(consumers: int) -> dict[str, object]:
 
 
 def topic(consumers: int = 2) -> bytes:
-    """A topic's statistics."""
     document = {
         "publishers": [{"connectedSince": "2026-01-01T00:00:00Z", "metadata": {"unused": "x" * 100}}],
         "subscriptions": {"s": subscription(consumers)},

@@ -28,7 +28,6 @@ NAMESPACE = {"namespace": "a/b", "bundles": 2, "boundaries": ["0x00000000", "0x8
 
 
 def owned(bundle: str, owner: str, namespace: str = "a/b") -> dict[str, Any]:
-    """A bundle as its owner told it."""
     return {"namespace": namespace, "bundle": bundle, "owner": owner, "owner_known": True, "topics": 5}
 
 
@@ -109,19 +108,16 @@ def consumer(version: str | None, host: str = "10.0.0.1", name: str = "c") -> Co
 
 
 def producer(version: str | None, host: str = "10.0.0.1") -> PublisherStatistics:
-    """A producer."""
     return PublisherStatistics(address=f"/{host}:4001", producer_name="p", client_version=version)
 
 
 def rows_of(topics: dict[str, TopicStatistics], namespace: str = "a/b") -> list[dict[str, object]]:
-    """The rows of one namespace."""
     versions = ClientVersions("x:8080")
     versions.add(namespace, topics, ClientFigures(topics, Recent(datetime(2026, 1, 1, tzinfo=UTC), 10)))
     return [row for piece in versions.rows() for row in piece.rows.to_pylist()]
 
 
 def topic(*consumers: ConsumerStatistics, publishers: tuple[PublisherStatistics, ...] = ()) -> TopicStatistics:
-    """A topic with one subscription."""
     return TopicStatistics(
         publishers=list(publishers),
         subscriptions={"s": SubscriptionStatistics(list(consumers), "Shared", 0)},

@@ -84,7 +84,6 @@ def piece(table: Table, first: int, count: int = 100) -> TableBatch:
 
 
 def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, str]]]:
-    """Returns the rows of all pieces, by table."""
     found: dict[str, list[dict[str, str]]] = {}
     for each in pieces:
         found.setdefault(each.table.name, []).extend(each.rows.to_pylist())

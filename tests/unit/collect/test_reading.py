@@ -56,7 +56,6 @@ def settings_of(cluster: Simulator) -> AdminSettings:
 
 
 def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all pieces by table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for piece in pieces:
         found[piece.table.name] += piece.rows.to_pylist()
@@ -176,7 +175,6 @@ def test_metrics_that_are_too_long_are_cut_and_said() -> None:
     ("path", "effect"), [("/metrics/", Answer(500)), ("/metrics/", Answer(302)), ("configuration/runtime", Answer(403))]
 )
 def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simulator, path: str, effect: Answer) -> None:
-    """A broker whose metrics or settings cannot be read is read without them."""
     cluster.faults.add(Fault(effect, path=path, times=None))
 
     found = read_first(cluster)
@@ -221,7 +219,6 @@ def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None
 def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
     cluster: Simulator, path: str, effect: Answer | BrokenJson, words: str
 ) -> None:
-    """A broker that cannot be read in full yields only a row with the failure."""
     cluster.faults.add(Fault(effect, path=path, times=None))
 
     found = read_first(cluster)

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 
 def topic(name: str, namespace: str = "acme/orders") -> str:
-    """Returns the full name of a topic."""
     return f"persistent://{namespace}/{name}"
 
 

@@ -33,7 +33,6 @@ MIB = 1 << 20
 
 
 def manager(**settings: str) -> LoadManager:
-    """The modular load manager with its shedding on, and other settings."""
     found = load_manager_of(MODULAR | settings)
     assert isinstance(found, LoadManager)
     return found

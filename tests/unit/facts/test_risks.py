@@ -32,17 +32,14 @@ TOPIC = "persistent://shop/orders/basket"
 
 
 def size(limit: int, action: QuotaPolicy = QuotaPolicy.HOLD) -> Surroundings:
-    """A namespace with a size quota."""
     return Surroundings(quotas={SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=limit, policy=action)})
 
 
 def age(limit: int, action: QuotaPolicy = QuotaPolicy.REFUSE) -> Surroundings:
-    """A namespace with an age quota."""
     return Surroundings(quotas={SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=limit, policy=action)})
 
 
 def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> MoveRisks:
-    """Risks of a bundle with one topic."""
     figures = {"producers": 2, "backlog_bytes": 0, **figures}
     return move_risks_of([TopicFigures(topic=name, **figures)], around, a_policy())
 

@@ -51,7 +51,6 @@ def moved(minutes_ago: float) -> Seen:
 
 
 def protecting(*namespaces: str) -> Seen:
-    """A cluster in which these namespaces are protected."""
     return a_look(policy=a_policy(apply={"protected_namespaces": namespaces}))
 
 

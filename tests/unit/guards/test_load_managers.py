@@ -27,7 +27,6 @@ BUSINESS = a_move(namespace="shop/orders")
 
 
 def shedding(**settings: str) -> LoadManager:
-    """The modular load manager with `ThresholdShedder` on."""
     found = load_manager_of(MODULAR | settings)
     assert isinstance(found, LoadManager)
     return found
@@ -280,7 +279,6 @@ def test_no_more_is_evicted_than_was_approved(agreed: Loss | None, now: Loss | N
 
 
 def kept(minutes: int, megabytes: int) -> Retention:
-    """A retention."""
     return Retention(minutes=minutes, megabytes=megabytes)
 
 

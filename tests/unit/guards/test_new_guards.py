@@ -173,12 +173,10 @@ def test_changes_wait_for_a_maintenance_window(seen: Seen, words: str | None) ->
 
 
 def quota(action: QuotaPolicy = QuotaPolicy.HOLD, size: int = -1, age: int = -1) -> BacklogQuota:
-    """A quota."""
     return BacklogQuota(limit_bytes=size, limit_seconds=age, policy=action)
 
 
 def a_change(name: SettingName, after: Setting | None, before: Setting | None = None) -> Step:
-    """A step that changes a setting."""
     return a_step(ChangeSetting(namespace="shop/orders", name=name, before=before, after=after))
 
 

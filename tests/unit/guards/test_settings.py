@@ -172,7 +172,6 @@ def step(after: Setting | None, before: Setting | None = None, **fields: Any) ->
 
 
 def oldest(seconds: int) -> BacklogAges:
-    """A backlog so old."""
     return BacklogAges(oldest_seconds=seconds, topic=TOPIC, waiting=1)
 
 

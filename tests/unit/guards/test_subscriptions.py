@@ -56,7 +56,6 @@ def milliseconds(days_ago: float) -> int:
 
 
 def a_step_of(topic: str = TOPIC, subscription: str = "audit") -> Step:
-    """A step, approved with its loss."""
     return a_step(a_deletion(topic, subscription), loss=LOSS)
 
 
@@ -187,7 +186,6 @@ def test_what_is_at_a_limit_may_be_done(found: PartitionedTopic) -> None:
 
 
 def test_nothing_is_raised_by_default() -> None:
-    """The default policy permits no raise."""
     result = PartitionLimit().check(more(), *a_look())
     assert (result.passed, result.reason) == (
         False,

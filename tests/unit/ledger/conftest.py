@@ -46,13 +46,11 @@ def engine(url: URL) -> Iterator[Engine]:
 
 @pytest.fixture
 def write(engine: Engine) -> LedgerWriter:
-    """A writer of the ledger."""
     return LedgerWriter(engine)
 
 
 @pytest.fixture
 def read(engine: Engine) -> LedgerReader:
-    """A reader of the same ledger."""
     return LedgerReader(engine)
 
 

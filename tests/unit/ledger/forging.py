@@ -46,7 +46,6 @@ A_SNOOZE = Answer(
 
 
 def a_message(cluster: str) -> Queued:
-    """A message of one notice, to be sent."""
     notice = Notice(
         key="0" * 64,
         occasion=Occasion.HALTED,

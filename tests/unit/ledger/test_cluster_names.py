@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 
 def seen(name: str, metadata: str | None = "0", *brokers: str, pulsar: str = "local") -> NamedCluster:
-    """A cluster as somebody saw it."""
     return NamedCluster(name, ClusterIdentity(name=pulsar, metadata_id=metadata), frozenset(brokers))
 
 
 def add(engine: Engine, *clusters: NamedCluster) -> None:
-    """Adds their names, one after the other."""
     for cluster in clusters:
         with appending(engine) as chain:
             add_name(chain, cluster, AT)
@@ -159,7 +157,6 @@ def an_answer(
 
 
 def a_record(**rows: Any) -> BatchRecord:
-    """A batch with these rows."""
     return a_batch_run(TWO_STEPS, **rows).record
 
 
@@ -178,7 +175,6 @@ REFUSED = msgspec.structs.replace(ENDS[1], outcome=Outcome.REFUSED)
 
 
 def approved_and(decision: Decision, run: str = FIRST, voice: int = 1) -> dict[str, Any]:
-    """An approval, and a later answer."""
     return {"answers": (an_answer(), an_answer(2, decision, run, voice=voice))}
 
 

@@ -31,7 +31,6 @@ TOLD = (a_policy(approval={"response_timeout_minutes": 60}), NOW)
 
 
 def counts_at(engine: Engine, at: datetime = NOW) -> ClusterCounts:
-    """Counts of the one cluster."""
     return ledger_counts(engine, at).clusters[CLUSTER]
 
 
@@ -205,7 +204,6 @@ NOTHING = a_plan(snapshot_id="nothing", batches=())
 
 
 def record(write: LedgerWriter, *plans: Plan) -> None:
-    """Adds the plans, in this order."""
     for plan in plans:
         write.record_plan(plan, AT)
 

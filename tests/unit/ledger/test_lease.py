@@ -63,7 +63,6 @@ engine.dispose()
 
 @pytest.fixture
 def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
-    """Announces a call under a lease."""
     write.record_plan(plan(), AT)
     answer = Answer(
         asked_digest=ASKED_DIGEST,

@@ -44,7 +44,6 @@ def asked(write: LedgerWriter) -> LedgerWriter:
 
 
 def numbers(read: LedgerReader) -> list[int]:
-    """The questions that stand."""
     standing = read.questions.standing(PLAN.named_cluster)
     return [each.question.question_id for each in standing if each.question is not None]
 

@@ -184,7 +184,6 @@ def test_an_answer_is_used_by_one_run(answer_id: int, write: LedgerWriter) -> No
 
 
 def test_an_answer_that_is_not_there_cannot_be_used(write: LedgerWriter) -> None:
-    """The use of an answer that is not in the ledger is an error."""
     with pytest.raises(NotInLedger, match="no answer 77"):
         write.use_answer(77, "run 1", AT)
 

@@ -53,14 +53,12 @@ def a_no(decision: Decision = Decision.SNOOZED, **fields: Any) -> Answer:
 
 @pytest.fixture
 def asked(write: LedgerWriter) -> LedgerWriter:
-    """A writer of a ledger with a question that somebody was asked."""
     write.record_plan(PLAN, AT, questions=ASKED)
     write.record_request(PLAN, "b1", RUN, AT, policy=POLICY, asked_digest=ASKED_DIGEST)
     return write
 
 
 def held(engine: Engine, at: datetime = LATER) -> list[Decision]:
-    """Decisions of the silences in force."""
     return [each.decision for each in silences(engine, at)]
 
 

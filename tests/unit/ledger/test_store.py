@@ -115,7 +115,6 @@ def test_a_driver_that_quotes_a_password_is_masked(secret: str) -> None:
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    """A file that is no database is refused and left as it is."""
     file = tmp_path / "ledger.db"
     file.write_bytes(b"not a database" * 100)
     with pytest.raises(LedgerError, match="not a database"):

@@ -87,7 +87,6 @@ def test_a_changed_value_is_found(full: Engine) -> None:
 
 
 def _set(connection: Connection, table: Table, row: Mapping[Any, Any], column: str, value: object) -> None:
-    """Changes a column of one row."""
     named = [table.c[name] == row[name] for name in key_columns(table)]
     connection.execute(update(table).where(*named).values({column: value}))
 
@@ -102,7 +101,6 @@ def test_a_removed_row_is_found(full: Engine, table: Table) -> None:
 
 
 def test_an_inserted_row_is_found(full: Engine) -> None:
-    """An inserted answer that is not in the chain is found."""
     row = {**msgspec.structs.asdict(APPROVED), "step_ids": '["b1.s01"]'}
     with full.begin() as connection:
         connection.execute(insert(tables.ANSWERS), row)

@@ -37,12 +37,10 @@ def read(folder: Path, *texts: str | bytes, secrets: tuple[str, ...] = ()) -> Lo
 
 
 def found(said: LogsRead, check_id: str) -> list[Finding]:
-    """Findings of one check."""
     return [finding for finding in said.findings if finding.check_id == check_id]
 
 
 def outlook(said: LogsRead, check_id: str) -> Outlook:
-    """Verdict of one check."""
     return next(verdict.outlook for verdict in said.verdicts if verdict.check_id == check_id)
 
 
@@ -250,7 +248,6 @@ IO, WORKER = "pulsar-io-4-1", "bookkeeper-ml-workers-OrderedExecutor-3-0"
 
 
 def findings(folder: Path, *dumps: str) -> tuple[Finding, ...]:
-    """Findings in files of one dump each."""
     paths = [folder / f"dump-{number}.txt" for number in range(len(dumps))]
     for path, dump in zip(paths, dumps, strict=True):
         path.write_text(dump, encoding="utf-8")

@@ -22,14 +22,12 @@ def steps(proposal: Proposal) -> list[Step]:
 
 
 def only_step(proposal: Proposal) -> Step:
-    """The only step of the only batch."""
     (batch,) = proposal.batches
     assert len(batch.steps) == 1
     return steps(proposal)[0]
 
 
 def settings_in(proposal: Proposal) -> list[ChangeSetting]:
-    """The changes of settings, in order."""
     return [step.change for step in steps(proposal) if isinstance(step.change, ChangeSetting)]
 
 

@@ -34,7 +34,6 @@ def kept(days: int, megabytes: int = -1) -> dict[SettingName, Setting]:
 
 
 def by_age(hours: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
-    """An age quota."""
     return BacklogQuota(limit_seconds=hours * HOUR, policy=policy)
 
 

@@ -28,7 +28,6 @@ ON = DelayedDelivery(active=True, tick_milliseconds=1000)
 
 
 def days(count: int) -> DelayedDelivery:
-    """Delayed delivery with a bound of so many days."""
     return DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=count * DAY * 1000)
 
 

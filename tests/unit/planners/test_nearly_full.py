@@ -25,7 +25,6 @@ SIZE, RETENTION, AGE = SettingName.SIZE_QUOTA, SettingName.RETENTION, SettingNam
 
 
 def topic_of(namespace: str, number: int = 0) -> str:
-    """A topic of a namespace."""
     return f"persistent://{namespace}/t-{number}"
 
 
@@ -72,7 +71,6 @@ def proposed(*namespaces: NamespaceFact, findings: tuple[Finding, ...] = (found(
 
 
 def remedy(**keys: int) -> dict[str, Any]:
-    """A policy with these keys of the remedy."""
     return {"policy": a_policy(backlog_quota_remedy=keys)}
 
 

@@ -37,7 +37,6 @@ RETAINING = TopicSettings(
 
 
 def days(number: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
-    """An age quota."""
     return BacklogQuota(limit_seconds=number * DAY, policy=policy)
 
 

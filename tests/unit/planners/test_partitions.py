@@ -29,7 +29,6 @@ PRODUCERS = finding("producer-fanout", f"{TOPIC}-partition-0")
 
 
 def even(number: int, **load: int) -> list[Partition]:
-    """Partitions that carry the same."""
     usual = {"bytes": 100 * MEGABYTE, "producers": 10, "consumers": 20, **load}
     return [Partition(index=index, **usual) for index in range(number)]
 

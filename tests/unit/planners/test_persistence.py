@@ -55,7 +55,6 @@ def proposed(*checks: str, own: Persistence | None = USUAL, subject: str = NAMES
 
 
 def the_change(proposal: Proposal) -> ChangeSetting:
-    """The only change."""
     (batch,) = proposal.batches
     (step,) = batch.steps
     assert batch.kind == "persistence"

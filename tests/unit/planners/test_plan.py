@@ -99,13 +99,11 @@ def test_order_of_batches() -> None:
 
 
 def test_empty_batches_are_left_out() -> None:
-    """A batch without steps is left out of the plan."""
     without_steps = msgspec.structs.replace(a_batch(), steps=())
     assert assemble(SKEWED, [Proposal(batches=(without_steps,))]).batches == ()
 
 
 def test_notes_once_in_order() -> None:
-    """The plan has each note once, in the order of the planners."""
     proposals = [Proposal(notes=("z", "a")), Proposal(notes=("a", "m"))]
     assert assemble(SKEWED, proposals).notes == ("z", "a", "m")
 

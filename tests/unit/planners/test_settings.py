@@ -36,12 +36,10 @@ OF_NAMESPACE = ("age_quota_delay_seconds", "ages", "backlogs", "compaction_bytes
 
 
 def of_settings(planning: PlanningFacts) -> Proposal:
-    """Proposals of the planners of settings, one after the other."""
     return joined(proposals_of([each for each in PLANNERS if "backlog_quota" in each.kinds], planning))
 
 
 def size(limit: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
-    """A quota by size."""
     return BacklogQuota(limit_bytes=limit, policy=policy)
 
 

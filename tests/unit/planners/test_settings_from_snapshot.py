@@ -202,7 +202,6 @@ BACKLOGS = {
 
 
 def quota(action: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
-    """A size quota."""
     return BacklogQuota(limit_bytes=1000, limit_seconds=-1, policy=action)
 
 

@@ -22,7 +22,6 @@ FOUND = "retention-too-long"
 
 
 def kept(minutes: int, megabytes: int) -> Retention:
-    """A retention."""
     return Retention(minutes=minutes, megabytes=megabytes)
 
 
@@ -120,7 +119,6 @@ NEAR = "backlog-near-quota"
 
 
 def found(check: str = NEAR, subject: str = TOPIC, severity: Severity = Severity.CRITICAL) -> Finding:
-    """A finding of a topic."""
     return Finding(check_id=check, severity=severity, subject=subject, evidence="made up", figures={})
 
 

@@ -37,7 +37,6 @@ ASKED: dict[str, Any] = {"delete_abandoned": True}
 
 
 def topic(name: str = "events", namespace: str = "shop/events") -> str:
-    """A full name."""
     return f"persistent://{namespace}/{name}"
 
 
@@ -75,7 +74,6 @@ def planning(*facts: SubscriptionFact, limits: dict[str, Any] | None = None, **f
 
 
 def proposed(*facts: SubscriptionFact, **more: Any) -> Proposal:
-    """Proposal for these."""
     return PLANNER.proposal(planning(*facts, **more))
 
 
@@ -219,7 +217,6 @@ FIGURES = {
 
 
 def rows(name: str, subscription: str, **figures: Any) -> dict[str, Any]:
-    """A row about a subscription, or about its topic where it has none."""
     known = {"topic": topic(name), "namespace": "shop/events"}
     return known | ({"subscription": subscription} if subscription else {}) | figures
 

@@ -45,13 +45,11 @@ HEAVY = counted_tc_bundles([(broker(0), 8)])
 
 
 def only_batch(planning: PlanningFacts) -> Batch:
-    """The one batch that is proposed."""
     (batch,) = numbered(PLANNER.proposal(planning).batches)
     return batch
 
 
 def counts(placements: tuple[Placement, ...]) -> list[int]:
-    """The counts of a placement, in order of broker."""
     return [placement.count for placement in placements]
 
 
@@ -61,7 +59,6 @@ def splits(batch: Batch) -> int:
 
 
 def on(number: int, *of_each: int) -> OwnersAndCounts:
-    """Bundles of one broker, by their counts."""
     return [(broker(number), count) for count in of_each]
 
 

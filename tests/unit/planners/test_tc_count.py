@@ -43,7 +43,6 @@ def facts(most: int = 64, per_broker: int = 1, **fields: Any) -> PlanningFacts:
 
 
 def raised(proposal: Proposal) -> RaiseCoordinators:
-    """The only change that is proposed."""
     (batch,) = proposal.batches
     (step,) = batch.steps
     assert isinstance(step.change, RaiseCoordinators)

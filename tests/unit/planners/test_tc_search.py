@@ -233,7 +233,6 @@ def spread(placements: Iterable[Placement], targets: Iterable[str]) -> int:
 
 
 def moves(batch: Batch) -> list[UnloadBundle]:
-    """The moves of a batch."""
     return [step.change for step in batch.steps if isinstance(step.change, UnloadBundle)]
 
 

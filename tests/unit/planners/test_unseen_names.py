@@ -40,7 +40,6 @@ def taken(folder: Path, number: int = 0, **changed: Rows) -> Snapshot:
 
 
 def policy_with(key: str, *names: str) -> Any:
-    """A policy with these names in one of its keys."""
     section, _, field = key.partition(".")
     value: Any = list(names) if field else {name: {"subscription_stalled": {"warning_minutes": 2}} for name in names}
     return a_policy(**{section: {field: value} if field else value})

@@ -122,7 +122,6 @@ def types_in(annotation: object) -> list[object]:
 
 
 def sections(of: type[BaseModel] = Policy, place: str = "") -> dict[str, type[BaseModel]]:
-    """The sections of a policy, and the models within them, by place."""
     found: dict[str, type[BaseModel]] = {}
     for name, field in of.model_fields.items():
         for each in types_in(field.annotation):
@@ -159,7 +158,6 @@ def test_the_digest_is_of_the_effective_values(file: Path) -> None:
 
 
 def recorded(values: dict[str, Any]) -> RecordedPolicy:
-    """A policy with these values, from its document."""
     return RecordedPolicy.decoded(msgspec.json.encode(values))
 
 
@@ -197,7 +195,6 @@ OPS = {"connection": "steward_notify_ops", "kind": "webhook"}
 
 
 def a_document(**recipient: Any) -> dict[str, Any]:
-    """A policy with one recipient."""
     return {"notify": {"recipients": {"ops": {**OPS, **recipient}}}}
 
 

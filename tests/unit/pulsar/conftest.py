@@ -31,7 +31,6 @@ def make_broker() -> Iterator[MakeBroker]:
 
 @pytest.fixture
 def broker(make_broker: MakeBroker) -> ScriptedBroker:
-    """One scripted broker."""
     return make_broker()
 
 

@@ -48,7 +48,6 @@ def answer(document: Any = None, status: int = 200, headers: Mapping[str, str] |
 
 
 def redirect(target: str, status: int = 307) -> Reply:
-    """A redirect to a URL."""
     return answer(status=status, headers={"Location": target})
 
 

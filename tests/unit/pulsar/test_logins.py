@@ -69,7 +69,6 @@ def let_in_with(*tokens: str) -> Reply:
 
 
 def by_oauth2(broker: ScriptedBroker, issuer: Issuer, **fields: Any) -> AdminSettings:
-    """Settings that ask an issuer first."""
     values = {"issuer_url": issuer.url, "audience": "urn:pulsar", "scope": "admin", **fields}
     login = ClientCredentials("steward", SecretStr(values.pop("secret", SECRET)), **values)
     return AdminSettings((broker.url,), limits=AdminPolicy(read_attempts=1), login=login)
@@ -276,7 +275,6 @@ def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, 
 
 
 def rotating(broker: ScriptedBroker, file: Path) -> AdminSettings:
-    """Settings with a token file."""
     token = SecretStr(file.read_text().strip())
     return AdminSettings((broker.url,), token, AdminPolicy(read_attempts=1), token_file=str(file))
 

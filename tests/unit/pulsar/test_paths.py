@@ -57,7 +57,6 @@ BUILDERS: dict[str, tuple[Callable[[str], str], list[str]]] = {
 
 
 def segments(path: str) -> list[str]:
-    """The unquoted segments of an absolute path."""
     return [unquote(segment) for segment in path.removeprefix("/").split("/")]
 
 

@@ -56,7 +56,6 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def proxy() -> Iterator[ForwardProxy]:
-    """A forward proxy."""
     with forward_proxy() as made:
         yield made
 

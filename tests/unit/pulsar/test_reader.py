@@ -120,7 +120,6 @@ def asked_of(reader: Reader, method: str, given: tuple[str, ...]) -> Any:
 
 @pytest.fixture
 def reader(broker: ScriptedBroker, settings: MakeSettings) -> Iterator[Reader]:
-    """A reader of the scripted broker that tries once."""
     with Reader(settings(broker.url, read_attempts=1)) as reader:
         yield reader
 

@@ -67,7 +67,6 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 
 
 def write(folder: Path, table: tables.Table, rows: list[dict[str, Any]]) -> None:
-    """Writes one table, in two files."""
     (folder / table.name).mkdir(parents=True, exist_ok=True)
     for number, part in enumerate((rows[:1], rows[1:])):
         pq.write_table(

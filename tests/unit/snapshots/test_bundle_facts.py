@@ -96,7 +96,6 @@ def put(folder: Path, minutes_before: int = 0, **rows: list[dict[str, Any]]) -> 
 
 
 def planning(place: Path, policy: Policy = SMALL) -> PlanningFacts:
-    """Facts that are read of it."""
     return planning_facts_of(open_snapshot(str(place)), policy, Moves())
 
 

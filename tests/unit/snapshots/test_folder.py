@@ -64,7 +64,6 @@ def table(of: Table, *rows: dict[str, Any]) -> pa.Table:
 
 
 def a_folder(root: Path, minutes: int = 0, *, finished: bool = True, diagnosed: bool = True) -> SnapshotFolder:
-    """A snapshot of so many minutes later."""
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(root), "lab", NOW + timedelta(minutes=minutes)))
     folder.begin()
     folder.write(BROKERS, table(BROKERS, {"broker": "a:1"}))

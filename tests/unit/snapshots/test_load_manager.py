@@ -91,12 +91,10 @@ TOPICS = [
 
 
 def a_subscription(topic: str, name: str, kind: str | None) -> dict[str, Any]:
-    """A subscription's row."""
     return {"topic": topic, "namespace": NAMESPACE, "subscription": name, "type": kind, "consumers": 1}
 
 
 def read(folder: Path, subject: str, check: str = "hot-bundle", **tables: Any) -> tuple[PartitionedFact, ...]:
-    """What is read of a snapshot with a finding."""
     place = put(folder, **{"topics": TOPICS, "findings": [found(check, subject)], **tables})
     return planning(place, PERMITS).partitioned
 

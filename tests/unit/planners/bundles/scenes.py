@@ -47,7 +47,6 @@ CROWDED = finding("bundle-topic-skew", NAMESPACE)
 
 
 def hot(bundle: BundleRange | str) -> Finding:
-    """A bundle that is found hot."""
     return finding("hot-bundle", f"{NAMESPACE}/{bundle}")
 
 
@@ -164,7 +163,6 @@ LOADS = st.builds(
 
 
 def summed(loads: Iterable[Load]) -> Load:
-    """Sum of loads."""
     every = list(loads)
     return Load(**{field: sum(getattr(load, field) for load in every) for field in FIELDS})
 

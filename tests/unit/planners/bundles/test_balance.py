@@ -57,7 +57,6 @@ def spread_of(brokers: int, placed: Mapping[str, str], by_bundle: Mapping[str, P
 
 
 def peak_of(load: Load, other: Load) -> Load:
-    """The most of two loads, one by one."""
     return Load(**{field: max(getattr(load, field), getattr(other, field)) for field in FIELDS})
 
 

@@ -46,7 +46,6 @@ TEN = [a_stay(0, number) for number in range(10)]
 
 
 def draining(*numbers: int, **sections: Any) -> Policy:
-    """A policy that marks these brokers."""
     return a_policy(brokers={"draining": [broker(number) for number in numbers]}, **sections)
 
 

@@ -58,7 +58,6 @@ def scene(*found: Any, partitions: int = 24, **fields: Any) -> PlanningFacts:
 
 
 def the_batch(proposal: Proposal) -> Batch:
-    """The only batch, numbered."""
     (batch,) = numbered(proposal.batches)
     return batch
 
@@ -166,7 +165,6 @@ def scene_beside(**fields: Any) -> PlanningFacts:
 
 
 def moves_in(batch: Batch) -> list[UnloadBundle]:
-    """The moves of a batch."""
     return [step.change for step in batch.steps if isinstance(step.change, UnloadBundle)]
 
 
