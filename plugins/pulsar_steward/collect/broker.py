@@ -97,8 +97,8 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: ReadScope, waiting: 
             return asked(settings, task.broker, task.pulsar_cluster, scope.policy)
 
     def ask_positions() -> Positions:
-        with waiting.on(task.broker):
-            return _more_positions(settings, task, scope, rows.sums)
+        with waiting.on(task.broker), Reader(settings, broker=task.broker) as reader:
+            return worst_positions(reader, rows.sums, scope.policy)
 
     try:
         document, answers = yield ask
@@ -163,11 +163,6 @@ class _TopicRows:
     def let_go(self) -> None:
         """Discards the rows."""
         self._held.let_go()
-
-
-def _more_positions(settings: AdminSettings, task: BrokerTask, scope: ReadScope, sums: Sums) -> Positions:
-    with Reader(settings, broker=task.broker) as reader:
-        return worst_positions(reader, sums, scope.policy)
 
 
 def _bundles(task: BrokerTask, read: _TopicRows, positions: Positions) -> Iterator[TableBatch]:

@@ -357,15 +357,11 @@ def _of_reader(row: Row) -> Finding:
     )
 
 
-def _harm(finding: Finding) -> Harm:
-    return Harm.SOON if finding.figures.get("seconds_until_loss") else Harm.LOSING
-
-
 CHECK = Check(
     check_id="ttl-before-read",
     explained_by=("subscription-blocked", "subscription-stalled", "subscription-abandoned"),
     beware={Harm.LOSING: "Do not lower the TTL."},
-    harm=_harm,
+    harm=lambda finding: Harm.SOON if finding.figures.get("seconds_until_loss") else Harm.LOSING,
     order=105,
     title="A TTL deletes what a slow subscription has not read",
     advice=(
