@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.errors import LedgerError
+from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.history import plan_lines
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.finding import Finding, Severity
@@ -187,7 +187,7 @@ def _newest_plan(sources: Sources, cluster: str) -> Plan | None:
             lines = plan_lines(connection, cluster, sources.now(), 1)
         plan_id = lines[0].plan_id if lines else None
         return sources.kept.get(("plan", plan_id), lambda: sources.ledger.plan(plan_id)) if plan_id else None
-    except LedgerError:
+    except (ConfigurationError, LedgerError):
         return None
 
 
