@@ -98,6 +98,7 @@ def paths(shown: Shown) -> dict[str, str]:
         "cluster-halted": "/steward/clusters/north",
         "cluster-hostile": "/steward/clusters/east?severity=info",
         "cluster-nothing-found": "/steward/clusters/east?text=nowhere",
+        "trouble": "/steward/clusters/east/troubles/backlog-growing.soon",
         "plan": f"/steward/plans/{plan}",
         "plan-done": f"/steward/plans/{shown.plans['west'].plan_id}",
         "step": f"/steward/plans/{plan}/steps/b1.s01",

@@ -52,7 +52,7 @@ def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
         intents, seen_at = reader.intents(plan.plan_id, batch.batch_id), reader.questions.seen_at(plan, batch.batch_id)
         yield from bullets(_story(plan, records[batch.batch_id], intents, seen_at), columns)
     if plan.notes:
-        yield from heading("Why it was no more than this")
+        yield from heading("Why nothing else was proposed")
         yield from bullets(plan.notes, columns)
 
 

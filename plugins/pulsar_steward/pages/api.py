@@ -31,6 +31,8 @@ from pulsar_steward.pages.placement import Failovers, failovers
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.troubles import all_troubles
+from pulsar_steward.report.checkup.document import TroubleReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +54,7 @@ _OF_NEWEST: dict[str, tuple[Callable[[Sources, Snapshot], object], Any, str]] = 
         tuple[FindingSection, ...],
         "Verdicts of all checks on the newest snapshot, in the order of the guide.",
     ),
+    "troubles": (all_troubles, tuple[TroubleReport, ...], "Troubles: findings of one cause, the worst first."),
     "brokers": (broker_rows, tuple[Broker, ...], "Brokers with their load."),
     "bundles": (
         lambda sources, snapshot: bundle_map(sources, snapshot, ()),

@@ -27,7 +27,9 @@ from pulsar_steward.model.measures import (
     IN_BYTES,
 )
 from pulsar_steward.model.risk import Worth, worth_of
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.troubles import TroublesInShort, troubles_in_short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 TREND = 24
 """Number of snapshots in a card's trend."""
 
-WORST = 4
-"""Number of kinds of findings named on a card."""
-
 STALE_AFTER = 3
 """Age from which a snapshot is stale, as a multiple of the usual interval between snapshots."""
 
@@ -51,25 +50,24 @@ USUAL_GAP = timedelta(minutes=15)
 """Interval that is assumed as long as there are fewer than two snapshots."""
 
 
-class ClusterCondition(StrEnum):
-    """Condition of a cluster in a word; the first that applies."""
+class ClusterHealth(StrEnum):
+    """Health of a cluster in a word, by its newest snapshot; the first that applies."""
 
-    HALTED = "halted"
-    CHANGING = "changing"
     CRITICAL = "critical"
     UNKNOWN = "unknown"
     WARNING = "warning"
     HEALTHY = "healthy"
 
 
-class Worst(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings of one check and severity, listed or not; `since` is None if none of them is listed."""
+class StewardActivity(StrEnum):
+    """What Steward does for a cluster, in a few words; the first that applies."""
 
-    check_id: str
-    title: str
-    severity: Severity
-    count: int
-    since: datetime | None
+    HALTED = "halted"
+    CHANGING = "changing"
+    WAITING = "waiting for an answer"
+    NOT_ASKED = "nobody was asked"
+    BLIND = "not observing"
+    OBSERVING = "observing"
 
 
 class EarlierSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +107,6 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     listed: int
     checks_clear: int
     checks_unknown: int
-    worst: tuple[Worst, ...]
 
     @property
     def found(self) -> int:
@@ -122,6 +119,7 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seen: The newest snapshot; None: there is none, for the reason in `trouble`.
+        found: The worst troubles that it shows; None as well then.
         trouble: Reason why nothing is known of it.
         trend: Earlier snapshots, oldest first, the newest included.
         last_change: The batch with the most recently ended step; None: nothing was changed yet.
@@ -132,8 +130,10 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     cluster: str
-    state: ClusterCondition
+    health: ClusterHealth
+    activity: StewardActivity
     seen: LastSnapshot | None
+    found: TroublesInShort | None
     trouble: str | None
     halt: Halt | None
     waiting: tuple[WaitingQuestion, ...]
@@ -159,28 +159,45 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
     if only is not None and only not in known:
         raise NotKnown(f"no cluster {only!r} is known: it has no snapshot, and no plan in the ledger")
     cards = [_card(sources, ledger, name) for name in (known if only is None else {only})]
-    return tuple(sorted(cards, key=lambda card: (list(ClusterCondition).index(card.state), card.cluster)))
+    return tuple(sorted(cards, key=_urgency))
+
+
+def _urgency(card: ClusterCard) -> tuple[int, int, int, str]:
+    """Order of cards: by health, then by the worst harm, and only then by what Steward does."""
+    harm = card.found.worst[0].harm.rank if card.found and card.found.worst else len(Harm)
+    places = list(ClusterHealth).index(card.health), harm, list(StewardActivity).index(card.activity)
+    return *places, card.cluster
 
 
 def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
     try:
-        seen, trend = _seen(sources, cluster)
+        seen, found, trend = _seen(sources, cluster)
         trouble = None if seen else "It was never observed, or its snapshots were removed."
     except SnapshotError as error:
-        seen, trend, trouble = None, (), str(error)
+        seen, found, trend, trouble = None, None, (), str(error)
     halt, elsewhere = ledger.halts.get(cluster), sources.halted_elsewhere(cluster)
     running = ledger.running.get(cluster)
     unasked = tuple(each for each in ledger.unasked if each.cluster == cluster)
+    waiting = [each for each in ledger.waiting if each.cluster == cluster]
+    activities = {
+        StewardActivity.HALTED: halt or elsewhere,
+        StewardActivity.CHANGING: running,
+        StewardActivity.WAITING: waiting,
+        StewardActivity.NOT_ASKED: unasked,
+        StewardActivity.BLIND: seen is None or seen.stale,
+    }
     return ClusterCard(
         cluster=cluster,
-        state=ClusterCondition.HALTED if halt or elsewhere else _state(seen, running),
+        health=_health(seen, found),
+        activity=next((each for each, so in activities.items() if so), StewardActivity.OBSERVING),
         seen=seen,
+        found=found,
         trouble=trouble,
         halt=halt,
         halted_elsewhere=elsewhere,
         waiting=tuple(
             sorted(  # by descending worth; with equal worth, the oldest first
-                (each for each in ledger.waiting if each.cluster == cluster),
+                waiting,
                 key=lambda each: _worths(sources, each.plan_id).get(each.batch_id, UNKNOWN).rank,
             )
         ),
@@ -193,20 +210,21 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
     )
 
 
-def _state(seen: LastSnapshot | None, running: RunningBatch | None) -> ClusterCondition:
-    if running is not None:
-        return ClusterCondition.CHANGING
-    if seen is not None and seen.critical:
-        return ClusterCondition.CRITICAL
+def _health(seen: LastSnapshot | None, found: TroublesInShort | None) -> ClusterHealth:
+    worst = {each.severity for each in found.worst} if found else set()
+    if seen is not None and (seen.critical or Severity.CRITICAL in worst):
+        return ClusterHealth.CRITICAL
     if seen is None or seen.stale or seen.unread or not seen.checks_clear:
-        return ClusterCondition.UNKNOWN
-    return ClusterCondition.WARNING if seen.warning else ClusterCondition.HEALTHY
+        return ClusterHealth.UNKNOWN
+    return ClusterHealth.WARNING if worst else ClusterHealth.HEALTHY
 
 
-def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[EarlierSnapshot, ...]]:
+def _seen(
+    sources: Sources, cluster: str
+) -> tuple[LastSnapshot | None, TroublesInShort | None, tuple[EarlierSnapshot, ...]]:
     newest = sources.newest(cluster)
     if newest is None:
-        return None, ()
+        return None, None, ()
     summaries = [sources.summary(each) for each in reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))]
     trend = tuple(
         EarlierSnapshot(
@@ -219,7 +237,7 @@ def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[Ea
     )
     gaps = [(later.taken_at - earlier.taken_at).total_seconds() for earlier, later in pairwise(trend)]
     usual = timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
-    return seen_of(sources.summary(newest), sources.now(), usual), trend
+    return seen_of(sources.summary(newest), sources.now(), usual), troubles_in_short(sources, newest), trend
 
 
 def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnapshot:
@@ -244,11 +262,6 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
         listed=sum(each.listed for each in summary.found.values()),
         checks_clear=summary.clear,
         checks_unknown=len(summary.unknown) + len(BY_ID.keys() - {each.check_id for each in summary.verdicts}),
-        worst=tuple(
-            Worst(check_id=check, title=title_of(check), severity=severity, count=each.count, since=each.since)
-            for (check, severity), each in list(summary.found.items())[:WORST]
-            if severity is not Severity.INFO
-        ),
     )
 
 

@@ -14,6 +14,7 @@ from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS
 from pulsar_steward.pages.clusters import title_of
+from pulsar_steward.pages.troubles import troubles_in
 
 if TYPE_CHECKING:
     from pulsar_steward.pages.sources import Sources
@@ -61,7 +62,12 @@ class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding; `first_seen` is the time of the first of the consecutive snapshots with it."""
+    """One finding.
+
+    Attributes:
+        first_seen: Time of the first of the consecutive snapshots with it.
+        trouble_id: Its trouble; every listed finding has one.
+    """
 
     check_id: str
     title: str
@@ -70,6 +76,7 @@ class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str
     first_seen: datetime
     snapshots_in_a_row: int
+    trouble_id: str
 
 
 class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +135,7 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> 
     pages = max(-(-len(places) // size), 1)
     page = min(max(asked.page, 1), pages)
     some = listed.table.take(places.slice((page - 1) * size, size))
-    meta = sources.summary(snapshot).meta
+    meta, troubles = sources.summary(snapshot).meta, troubles_in(sources, snapshot).of
     found = tuple(
         FindingRow(
             check_id=row["check_id"],
@@ -138,6 +145,7 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> 
             evidence=row["evidence"],
             first_seen=row["first_seen"] or meta.taken_at,
             snapshots_in_a_row=row["snapshots_in_a_row"] or 1,
+            trouble_id=troubles[row["check_id"], row["severity"], row["subject"]],
         )
         for row in some.to_pylist()
     )

@@ -28,6 +28,7 @@ from pulsar_steward.pages.plan_data import MAX_EVENTS, Verification, story_csv
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, Renderer, asset, below_api, link_to
 from pulsar_steward.pages.sources import NotKnown, NotUnderstood
+from pulsar_steward.pages.troubles import all_troubles, trouble_view
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pulsar_steward.report.overview import SnapshotSummary
 
 EVENTS = 100
+EVENTS_OF_TROUBLE = 10
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Pages:
         routes: tuple[tuple[str, Callable[..., Any]], ...] = (
             ("/", self.clusters),
             ("/clusters/{cluster}", self.cluster),
+            ("/clusters/{cluster}/troubles/{trouble_id}", self.trouble),
             ("/plans/{plan_id}", self.plan),
             ("/plans/{plan_id}/steps/{step_id}", self.step),
             ("/question", self.question),
@@ -91,6 +94,19 @@ class Pages:
         plans = newest_plans(self.sources, cluster)
         usual: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
         return self.renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
+
+    def trouble(self, request: Request, cluster: str, trouble_id: str) -> Response:
+        """One trouble: whom it meets, what to do, and what people answered about such ones."""
+        (card,) = cluster_cards(self.sources, cluster)
+        try:
+            view = trouble_view(self.sources, newest_of(self.sources, cluster), trouble_id)
+        except NotKnown as error:
+            return self.renderer.page(
+                request, "error.html.j2", status=404, words=str(error), status_code=404, cluster=cluster
+            )
+        chosen = Filter(cluster=cluster, kind=view.kind)
+        story = history(self.sources.engine, chosen, most=EVENTS_OF_TROUBLE) if view.kind else None
+        return self.renderer.page(request, "trouble.html.j2", card=card, view=view, story=story)
 
     def plan(self, request: Request, plan_id: str) -> Response:
         """A plan, step by step, with its outcome."""
@@ -182,6 +198,7 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
         snapshot = newest_of(sources, cluster)
         return {
             "trouble": None,
+            "all_troubles": all_troubles(sources, snapshot),
             "page": findings_page(sources, snapshot, asked),
             "sections": sections(sources.summary(snapshot)),
             "brokers": broker_rows(sources, snapshot),
@@ -257,7 +274,7 @@ def make_app(sources: Sources, may_look: Callable[..., Any]) -> FastAPI:
             log.warning("%s could not be shown: %s", request.url.path, error)
         if below_api(request):
             return as_json({"detail": shown(error)}, status)
-        return renderer.page(request, "trouble.html.j2", status=status, words=str(error), status_code=status)
+        return renderer.page(request, "error.html.j2", status=status, words=str(error), status_code=status)
 
     return app
 

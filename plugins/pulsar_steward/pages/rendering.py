@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 
 from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, number_in_words, seconds_in_words
 from pulsar_steward.notify.compose import PAGES, question_path
-from pulsar_steward.report.checkup.html import templates_of
+from pulsar_steward.report.checkup.html import coded, templates_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +73,14 @@ def seconds(value: float) -> str:
     return seconds_in_words(value, rounded=True)
 
 
+COPY = Markup('<button type="button" data-copy>Copy</button>')
+
+
+def with_copies(step: str) -> Markup:
+    """A step of advice, with a button behind each of its commands."""
+    return coded(step, behind=lambda code: COPY if " " in code else Markup())
+
+
 def ago(now: datetime) -> Callable[[datetime], str]:
     """Filter for the time from a moment until now, or from now until a moment."""
     return lambda value: duration((now - value).total_seconds())
@@ -82,9 +91,9 @@ def heat_step(heat: float) -> int:
     return min(int(heat**0.5 * _DARK_HEAT), _DARK_HEAT - 1)
 
 
-def polyline(values: Sequence[float], width: int, height: int) -> str:
-    """Points of a line through values, from 0 at the bottom, in SVG's notation."""
-    most = max([*values, 1e-9])
+def polyline(values: Sequence[float], width: int, height: int, most: float = 0) -> str:
+    """Points of a line through values, from 0 at the bottom to `most`, or the largest, in SVG's notation."""
+    most = max([*values, most, 1e-9])
     step = width / max(len(values) - 1, 1)
     points = ((place * step, height - value / most * (height - 2) - 1) for place, value in enumerate(values))
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
@@ -144,7 +153,7 @@ def asset(name: str) -> bytes:
 @cache
 def _templates() -> Environment:
     environment = templates_of("pulsar_steward.pages")
-    for words in (number, percent, size, rate, moment, duration, seconds):
+    for words in (number, percent, size, rate, moment, duration, seconds, with_copies):
         environment.filters[words.__name__] = words
     for helper in (heat_step, polyline, number, rate):
         environment.globals[helper.__name__] = helper

@@ -25,8 +25,8 @@ T = TypeVar("T")
 MAX_KEPT = 400
 """Maximum number of cached results from snapshots; snapshots never change, so none expires."""
 
-MAX_KEPT_LARGE = 32
-"""The same for results that grow with findings or bundles: five per snapshot, so enough for six clusters."""
+MAX_KEPT_LARGE = 42
+"""The same for results that grow with findings or bundles: seven per snapshot, so enough for six clusters."""
 
 
 class NotKnown(StewardError):

@@ -112,6 +112,11 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         for measure, value in usual.items()
         for back in range(12)
     ]
+    trends += [
+        {"measure": "topic_backlog_bytes", "subject": named[1], "taken_at": at - back * QUARTER}
+        | {"value": (900 - 10 * back) * 1048576.0}
+        for back in range(8)
+    ]
     return {
         "findings": findings,
         "verdicts": verdicts,

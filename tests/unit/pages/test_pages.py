@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import timedelta
+from html import unescape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
 from markupsafe import escape
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
     Plans = dict[str, Plan]
 
-LINK = re.compile(r'href="(/[^"#]*)')
+LINK = re.compile(r'href="((?:/[^"#]*)?)(?:#([^"]*))?"')
 SNOOZE = {"silent_until": NOW + timedelta(days=3)}
 NEVER_ASKED = never_asked_entry("acme/x", ["retention"])
 
@@ -46,10 +49,15 @@ def words(client: Client, path: str) -> str:
 
 
 def test_cards_say_what_matters(client: Client) -> None:
-    """The halted cluster comes first, and cards say what is partial, stale, halted, running and waiting."""
+    """The cluster in the worst health comes first, whoever is halted, and health is beside what Steward does."""
     read = words(client, "/")
-    assert read.index("halted north") < read.index("changing east") < read.index("healthy west")
+    assert read.index("east Pulsar") < read.index("north Pulsar") < read.index("west Pulsar")
     for said in (
+        "critical Steward: changing",
+        "unknown Steward: halted",
+        "healthy Steward: observing",
+        "4 troubles, 61 findings (49 listed)",
+        "In that snapshot: healthy, as far as could be seen",
         "3 in care, 1 question waits",
         "Stale: seen 10 h ago",
         "Partial:",
@@ -69,8 +77,8 @@ def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> 
     sources.halted_elsewhere = {"west": reason}.get
     client = Client(make_app(sources, lambda: None))
     assert "Halted: by the Airflow variable steward_halt (all); it names no cluster" in words(client, "/clusters/west")
-    states = {each["cluster"]: each["state"] for each in client.get("/api/clusters").json()}
-    assert states == {"west": "halted", "north": "halted", "east": "changing"}
+    cards = [(each["cluster"], each["health"], each["activity"]) for each in client.get("/api/clusters").json()]
+    assert cards == [("east", "critical", "changing"), ("north", "unknown", "halted"), ("west", "healthy", "halted")]
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
@@ -191,7 +199,7 @@ def test_what_is_silent_says_until_when(
     assert read in of_plan
     assert "steward questions ask-again 1" in of_plan
     for each in (
-        "1 silent, as somebody said no",
+        "1 muted proposal",
         "a time to live",
         f"{decision.value} 0 s ago by alice",
         "after the f",
@@ -263,18 +271,72 @@ def test_every_page_forbids_what_is_not_its_own(client: Client, plans: Plans) ->
 
 
 def test_every_link_leads_somewhere(client: Client, plans: Plans) -> None:
-    """Every link from a page to another page of the application answers with status 200."""
+    """Every link from a page to another page of the application answers with status 200, and has its place there."""
     pages = (
         "/",
         "/clusters/east",
+        "/clusters/east/troubles/tc-skew.at-restart",
+        "/clusters/east/troubles/backlog-near-quota.soon",
         f"/plans/{plans['east'].plan_id}",
         f"/plans/{plans['west'].plan_id}/steps/b1.s04",
         "/history",
     )
-    links = {link for page in pages for link in LINK.findall(client.get(page).text) if link.startswith("/steward/")}
+    links = {
+        (unescape(link) or f"/steward{page}", unescape(place))
+        for page in pages
+        for link, place in LINK.findall(client.get(page).text)
+        if not link or link.startswith("/steward/")
+    }
     assert len(links) > 25
-    asked = {link: client.get(link.removeprefix("/steward").replace("&amp;", "&")).status_code for link in links}
-    assert {link: status for link, status in asked.items() if status != 200} == {}
+    asked = {link: client.get(link.removeprefix("/steward")) for link, _ in links}
+    assert {link: answer.status_code for link, answer in asked.items() if answer.status_code != 200} == {}
+    there = {link: set(map(unescape, re.findall(r' id="([^"]*)"', answer.text))) for link, answer in asked.items()}
+    assert {(link, place) for link, place in links if place and unquote(place) not in there[link]} == set()
+
+
+def test_one_verdict_wherever_it_is_read(client: Client) -> None:
+    """Card, page and JSON of a snapshot tell the same numbers, and each finding has one trouble, which has a page."""
+    card = client.get("/api/clusters/east").json()
+    troubles = {each["trouble_id"]: each for each in client.get("/api/clusters/east/troubles").json()}
+    for severity in ("critical", "warning", "info"):
+        assert sum(each["found"][severity] for each in troubles.values()) == card["seen"][severity]
+    for page in (words(client, "/"), words(client, "/clusters/east")):
+        assert f"{card['found']['verdict']} " in page
+        assert all(each["headline"] in unescape(page) for each in card["found"]["worst"])
+    findings = client.get("/api/clusters/east/findings?size=500").json()["findings"]
+    of = Counter((each["trouble_id"], each["severity"]) for each in findings)
+    not_listed = card["seen"]["critical"] + card["seen"]["warning"] + card["seen"]["info"] - len(findings)
+    every = Counter(
+        {(name, level): number for name, each in troubles.items() for level, number in each["found"].items()}
+    )
+    assert {name for name, _ in of} == set(troubles)
+    assert (of <= every, (every - of).total()) == (True, not_listed)
+    assert len({(each["check_id"], each["severity"], each["subject"]) for each in findings}) == len(findings)
+
+
+def test_a_trouble_has_a_page(client: Client, plans: Plans) -> None:
+    """It has the sentence, the plot with its limit, commands to copy, the plan, and whom it meets."""
+    growing = client.get("/clusters/east/troubles/backlog-growing.soon").text
+    assert 'aria-label="persistent://acme/orders/topic-001 over 8 snapshots, with its limit"' in growing
+    assert 'class="limit"' in growing
+    holes = client.get("/clusters/east/troubles/ack-holes.at-restart").text
+    command = "pulsar-admin topics stats-internal persistent://acme/orders/topic-000"
+    assert f'<code>{command}</code><button type="button" data-copy>Copy</button>' in holes
+    read = words(client, "/clusters/east/troubles/ack-holes.at-restart")
+    assert "24 topics in 1 namespace, since 2026-03-01 00:30 UTC. Do not restart brokers" in read
+    assert "14 more, not listed here." in read
+    assert "No plan: it takes a person." in read
+    assert read.index("topic-042 persistent") < read.index("topic-028 persistent") < read.index("topic-000 persistent")
+    skewed = client.get("/clusters/east/troubles/tc-skew.at-restart").text
+    assert f'href="/steward/plans/{plans["east"].plan_id}#b1"' in skewed
+    assert "approved in the Airflow UI" in skewed
+
+
+def test_a_trouble_that_is_over_says_where_to_go(client: Client) -> None:
+    """An unknown trouble of a known cluster answers 404 with a link to the cluster."""
+    answer = client.get("/clusters/east/troubles/none.soon")
+    assert answer.status_code == 404
+    assert '<a href="/steward/clusters/east">east and its troubles now</a>' in answer.text
 
 
 def test_what_is_not_there_is_not_there(client: Client) -> None:
@@ -373,7 +435,8 @@ def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, pla
     scrolls: dict[str, list[str]] = {
         "/": [],
         "/clusters/east": ["Findings", "Brokers", "Restarts", "Backlog", "Delayed messages", "Plans"],
-        plan: ["Placement", "Steps of b1", "Steps of b2", "Events"],
+        "/clusters/east/troubles/ack-holes.at-restart": ["Affected"],
+        plan: ["Placement and load", "Steps of b1", "Steps of b2", "Events"],
         f"{plan}/steps/b1.s01": ["Events"],
         "/history": ["Events"],
     }

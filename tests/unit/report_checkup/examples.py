@@ -13,7 +13,14 @@ from pulsar_steward.cli.output import print_lines
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, planning_of, trouble_reports
+from pulsar_steward.report.checkup.compose import (
+    check_reports,
+    counts_of,
+    outcome_of,
+    planning_of,
+    trouble_report,
+    troubles_found,
+)
 from pulsar_steward.report.checkup.document import FORMAT, VERSION, About, Checkup, Unread
 from pulsar_steward.report.checkup.measures import Measures
 from pulsar_steward.report.checkup.terminal import lines
@@ -145,7 +152,7 @@ def _checkup(
         outcome=outcome_of(counts),
         about=_about(unread),
         counts=counts,
-        troubles=trouble_reports(checks, plan),
+        troubles=tuple(trouble_report(each, plan.batches) for each in troubles_found(checks)),
         checks=checks,
         planning=planning_of(plan, checks, Policy()),
         measures=Measures(brokers=(), crowded=(), backlog=(), limited=(), ack_holes=(), delayed=(), trends=()),

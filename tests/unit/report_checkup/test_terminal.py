@@ -301,6 +301,7 @@ def test_how_a_checkup_looks(name: str, look: str, golden: Golden) -> None:
     ("persistent://shop/orders/$(id)", "`topics skip 'persistent://shop/orders/$(id)' -s SUB`, shop/orders"),
     ("persistent://shop/orders/t subscription -f", "`topics skip TOPIC -s SUB`, NS"),
     ("persistent://shop/orders/t subscription main subscription x", "`topics skip TOPIC -s SUB`, NS"),
+    ("persistent://shop/orders/t`x`", "`topics skip TOPIC -s SUB`, shop/orders"),
     ("shop/orders to west", "`topics skip TOPIC -s SUB`, NS"),
     ("shop/orders/0x00000000_0x40000000", "`topics skip TOPIC -s SUB`, shop/orders"),
     ("http://broker-1:8080", "`topics skip TOPIC -s SUB`, NS"),

@@ -57,6 +57,15 @@
     keys[event.key]();
   });
 
+  // A command is copied; where the browser forbids that, it is selected for the person to copy.
+  document.addEventListener("click", function (event) {
+    var button = event.target.closest("button[data-copy]"), code = button && button.previousElementSibling;
+    if (!code) { return; }
+    function copied() { button.textContent = "Copied"; }
+    function select() { getSelection().selectAllChildren(code); button.textContent = "Selected"; }
+    if (navigator.clipboard) { navigator.clipboard.writeText(code.textContent).then(copied, select); } else { select(); }
+  });
+
   // What changes is loaded again while somebody looks, unless they are about to type.
   var seconds = Number(document.body.dataset.refresh);
   if (seconds) {

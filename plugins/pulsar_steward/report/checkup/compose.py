@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pulsar_steward.logs.reading import LogsRead
-    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.trouble import Trouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
@@ -67,7 +67,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
-        troubles=trouble_reports(every, plan),
+        troubles=tuple(trouble_report(each, plan.batches) for each in troubles_found(every)),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -189,16 +189,18 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
     )
 
 
-def trouble_reports(checks: Sequence[CheckReport], plan: Plan) -> tuple[TroubleReport, ...]:
-    """What checks found, joined into troubles, the worst first; `plan` is the planners' result for the same."""
+def troubles_found(checks: Sequence[CheckReport]) -> tuple[Trouble, ...]:
+    """Findings of checks, joined into troubles, the worst first."""
     more = {check.check_id: check.unlisted for check in checks if check.findings}
     findings = [
         Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
     ]
-    return tuple(_trouble(each, plan) for each in troubles_of(findings, more, _EVERY))
+    return troubles_of(findings, more, _EVERY)
 
 
-def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
+def trouble_report(trouble: Trouble, batches: Sequence[Batch]) -> TroubleReport:
+    """A trouble in words; `batches` are the planners' result for the same findings."""
+    batch_id, proposal = _proposal(trouble, batches)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
     because, advice = "", [filled_in(each, trouble.met[0].subject) for each in harmful.advice]
     if trouble.causes:
@@ -211,6 +213,7 @@ def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
         where=trouble.where,
+        affected=trouble.affected,
         because=because,
         beware=" ".join(filter(None, dict.fromkeys(words))),
         since=trouble.since,
@@ -219,14 +222,16 @@ def _trouble(trouble: Trouble, plan: Plan) -> TroubleReport:
         check_ids=tuple(dict.fromkeys((trouble.root, trouble.harmful, *(each.check_id for each in trouble.findings)))),
         subjects=tuple(each.subject for each in trouble.met),
         to_do=tuple(dict.fromkeys(advice)),
-        proposal=_proposal(trouble, plan),
+        proposal=proposal,
+        batch_id=batch_id,
     )
 
 
 def filled_in(advice: str, subject: str) -> str:
     """Advice with the names of its commands filled in, as far as a subject tells them.
 
-    A name with a blank, or one that begins like an option, is left to the person: it could be read as something else.
+    A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
+    something else.
     """
     names: dict[str, str | None] = {}
     if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
@@ -237,23 +242,23 @@ def filled_in(advice: str, subject: str) -> str:
 
     def filled(match: re.Match[str]) -> str:
         name = names.get(match[0])
-        return match[0] if name is None else shlex.quote(name)
+        return match[0] if name is None or "`" in name else shlex.quote(name)
 
     return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
 
 
-def _proposal(trouble: Trouble, plan: Plan) -> str:
-    """The plan for a trouble, and for how much of it; or that there is none."""
+def _proposal(trouble: Trouble, batches: Sequence[Batch]) -> tuple[str | None, str]:
+    """The batch for a trouble, and for how much of it, in words; or None, and that there is none."""
     own = {
         (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
     }
-    for batch in plan.batches:
+    for batch in batches:
         if answered := own & {(each.check_id, each.subject) for each in batch.findings}:
             of_all = len({subject for _, subject in answered})
             part = f" for {of_all:,} of {trouble.affected:,}" if of_all < trouble.affected else ""
-            return f"Plan{part}: {batch.title}."
+            return batch.batch_id, f"Plan{part}: {batch.title}."
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
-    return "No plan now." if remedied else "No plan: it takes a person."
+    return None, "No plan now." if remedied else "No plan: it takes a person."
 
 
 def _words_of(check_id: str, catalog: Mapping[str, CheckWords]) -> CheckWords:

@@ -154,6 +154,7 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     harm: Harm
     headline: Annotated[str, Meta(description="what is wrong, in a few words")]
     where: Annotated[str, Meta(description="whom it meets: the only subject, or how many in how many namespaces")]
+    affected: Annotated[int, Meta(description="how many subjects it meets at most, listed or not")]
     because: Annotated[
         str, Meta(description="the cause, where the headline is of a consequence; empty: it is the cause")
     ]
@@ -165,6 +166,7 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     subjects: Annotated[tuple[str, ...], Meta(description="listed subjects of the cause, the worst first")]
     to_do: Annotated[tuple[str, ...], Meta(description="steps, in this order, with the worst subject filled in")]
     proposal: Annotated[str, Meta(description="what Steward proposes for it, or that it proposes nothing")]
+    batch_id: Annotated[str | None, Meta(description="the proposed batch; null: none is proposed")]
 
 
 class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):

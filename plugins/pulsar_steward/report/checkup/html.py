@@ -14,6 +14,8 @@ from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.terminal import remedy, since, standing, tally, unlisted, verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jinja2 import Template
 
     from pulsar_steward.report.checkup.document import Checkup
@@ -29,7 +31,7 @@ def as_html(checkup: Checkup) -> str:
     charts = charts_of(checkup)
     return _template().render(
         checkup=checkup,
-        verdict=verdict(checkup),
+        verdict=verdict(checkup.outcome, checkup.counts, checkup.troubles),
         tally=tally(checkup.counts),
         found=checkup.with_outlook(Outlook.FOUND),
         most_open=MAX_OPEN,
@@ -47,14 +49,21 @@ def as_html(checkup: Checkup) -> str:
     )
 
 
-def coded(words: object) -> Markup:
-    """Renders text between backticks as code; only for Steward's own texts, as a name would lose its backticks."""
+def coded(words: object, behind: Callable[[str], Markup] = lambda _: Markup()) -> Markup:
+    """Renders text between backticks as code; only for Steward's own texts, as a name would lose its backticks.
+
+    Args:
+        words: The text.
+        behind: Function from the text of a code to markup that follows it.
+    """
     line = shown(words)
     parts = line.split("`")
     if len(parts) % 2 == 0:
         return escape(line)
-    tags = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in range(len(parts)))
-    return Markup().join(tag.format(part) for tag, part in zip(tags, parts, strict=True))
+    return Markup().join(
+        Markup("<code>{}</code>{}").format(part, behind(part)) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
 
 
 @cache

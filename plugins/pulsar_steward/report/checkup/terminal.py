@@ -19,7 +19,7 @@ from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason
 from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pulsar_steward.report.checkup.document import (
         About,
@@ -59,32 +59,37 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
         yield from _in_short(checkup, width)
 
 
-def verdict(checkup: Checkup) -> str:
+def verdict(outcome: CheckupOutcome, counts: Counts, troubles: Sequence[TroubleReport]) -> str:
     """Overall result in a sentence."""
-    match checkup.outcome:
+    match outcome:
         case CheckupOutcome.FINDINGS:
-            found, listed = checkup.counts.found, checkup.counts.critical + checkup.counts.warning
+            found, listed = counts.found, counts.critical + counts.warning
             findings = found.critical + found.warning
             shorter = f" ({listed:,} listed)" if listed < findings else ""
-            return f"{counted(len(pressing(checkup)), 'trouble')}, {counted(findings, 'finding')}{shorter}"
+            return f"{counted(len(pressing(troubles)), 'trouble')}, {counted(findings, 'finding')}{shorter}"
         case CheckupOutcome.HEALTHY:
-            unknown = checkup.counts.checks_unknown
+            unknown = counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
             return f"healthy{rest}"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
 
 
-def pressing(checkup: Checkup) -> tuple[TroubleReport, ...]:
+def pressing(troubles: Sequence[TroubleReport]) -> tuple[TroubleReport, ...]:
     """The troubles that are more than information, the worst first."""
-    return tuple(each for each in checkup.troubles if each.severity is not Severity.INFO)
+    return tuple(each for each in troubles if each.severity is not Severity.INFO)
 
 
 def in_a_line(trouble: TroubleReport) -> str:
     """What is wrong, where, since when, why, what not to do, and whether there is a plan."""
+    return f"{trouble.headline}{after_headline(trouble)}"
+
+
+def after_headline(trouble: TroubleReport) -> str:
+    """The same without what is wrong."""
     because = f" {trouble.because}." if trouble.because else ""
     beware = f" {trouble.beware}" if trouble.beware else ""
-    return f"{trouble.headline}: {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+    return f": {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
 
 
 def since(trouble: TroubleReport) -> str:
@@ -120,7 +125,7 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     }
     style = "critical" if checkup.counts.critical else styles[checkup.outcome]
     yield Text()
-    yield from wrapped(f"RESULT: {verdict(checkup)}", width, style=style)
+    yield from wrapped(f"RESULT: {verdict(checkup.outcome, checkup.counts, checkup.troubles)}", width, style=style)
     if checkup.worst_first():
         yield from wrapped(tally(checkup.counts), width)
     if about.complete:
@@ -141,7 +146,7 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
 
 def _troubles(checkup: Checkup, width: int) -> Iterator[Text]:
     """The worst troubles, each with its harm."""
-    troubles = pressing(checkup)
+    troubles = pressing(checkup.troubles)
     if not troubles:
         return
     yield from heading("Troubles, the worst first")

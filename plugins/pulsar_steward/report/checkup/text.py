@@ -87,7 +87,7 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
     for batch in plan.batches:
         yield from batch_lines(plan, batch, width)
     if plan.batches and reasons:
-        yield from heading("Why it is no more than this")
+        yield from heading("Why nothing else is proposed")
     yield from bullets(reasons, width)
 
 

@@ -1,0 +1,228 @@
+"""Troubles of a cluster's newest snapshot, as a check-up tells them: one line each, and a page for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.errors import ConfigurationError, LedgerError
+from pulsar_steward.ledger.history import plan_lines
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.measures import IN_BYTES, TOPIC_BACKLOG
+from pulsar_steward.model.trouble import Harm
+from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
+from pulsar_steward.report.checkup.document import Counts, TroubleReport
+from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, pressing, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.snapshots.read import Snapshot
+
+FindingKey = tuple[str, str, str]
+"""A finding's check, severity and subject."""
+
+LISTED = 10
+"""Number of subjects that a trouble's page lists."""
+
+SIZES = ("backlog_bytes", "storage_bytes", "held_bytes", "backlog_messages", "delayed_messages", "unacked_messages")
+"""Figures of findings by which the largest of a trouble comes first; the first that all of them have."""
+
+
+class TroubleLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A trouble in a line: its headline, and the words after it."""
+
+    trouble_id: str
+    harm: Harm
+    severity: Severity
+    headline: str
+    words: str
+
+
+class TroublesInShort(msgspec.Struct, frozen=True, kw_only=True):
+    """The first screen of a snapshot.
+
+    Attributes:
+        verdict: Overall result: how many troubles and findings, and how many of these are listed.
+        worst: The worst troubles that are more than information, at most five.
+        more: Number of further ones.
+    """
+
+    verdict: str
+    worst: tuple[TroubleLine, ...]
+    more: int
+
+
+class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
+    """All troubles of a snapshot.
+
+    Attributes:
+        counts: Findings and checks of the snapshot, as a check-up counts them.
+        plan_id: The plan with the proposals; None: none was recorded.
+        reports: The troubles, the worst first.
+        met: By trouble: its listed findings that do the harm.
+        of: The trouble of each listed finding.
+    """
+
+    counts: Counts
+    plan_id: str | None
+    reports: tuple[TroubleReport, ...]
+    met: Mapping[str, tuple[Finding, ...]]
+    of: Mapping[FindingKey, str]
+
+    @property
+    def in_short(self) -> TroublesInShort:
+        """The worst ones."""
+        pressed = pressing(self.reports)
+        return TroublesInShort(
+            verdict=verdict(outcome_of(self.counts), self.counts, self.reports),
+            worst=tuple(
+                TroubleLine(
+                    trouble_id=each.trouble_id,
+                    harm=each.harm,
+                    severity=each.severity,
+                    headline=each.headline,
+                    words=after_headline(each),
+                )
+                for each in pressed[:MOST_TROUBLES]
+            ),
+            more=max(len(pressed) - MOST_TROUBLES, 0),
+        )
+
+
+class TroubleTrend(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a subject over the last snapshots, oldest first, and its limit if that is known."""
+
+    subject: str
+    in_bytes: bool
+    times: tuple[datetime, ...]
+    values: tuple[float, ...]
+    limit: float | None
+
+
+class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
+    """A trouble's page.
+
+    Attributes:
+        words: The trouble in a sentence, without its headline.
+        plan_id: The plan with its batch; None: nothing is proposed.
+        affected: The largest of those that it meets.
+        more: Number of those that are not among them, listed or not.
+        trend: A figure of the largest one; None: no snapshot has one.
+        kind: Kind of batches that are for such a trouble; None: there is none.
+    """
+
+    trouble: TroubleReport
+    words: str
+    plan_id: str | None
+    affected: tuple[Finding, ...]
+    more: int
+    trend: TroubleTrend | None
+    kind: str | None
+
+
+def troubles_in(sources: Sources, snapshot: Snapshot) -> ClusterTroubles:
+    """Troubles of a snapshot, with what the cluster's newest plan proposes for them.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    plan = _newest_plan(sources, sources.summary(snapshot).meta.cluster)
+    key = ("troubles", snapshot.uri, plan.plan_id if plan else None)
+    return sources.kept_large.get(key, lambda: _composed(snapshot, sources, plan))
+
+
+def troubles_in_short(sources: Sources, snapshot: Snapshot) -> TroublesInShort:
+    """The same for the first screen; kept for more snapshots, as it is small.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    plan = _newest_plan(sources, sources.summary(snapshot).meta.cluster)
+    key = ("troubles", snapshot.uri, plan.plan_id if plan else None)
+    return sources.kept.get(key, lambda: troubles_in(sources, snapshot).in_short)
+
+
+def all_troubles(sources: Sources, snapshot: Snapshot) -> tuple[TroubleReport, ...]:
+    """All troubles of a snapshot, the worst first."""
+    return troubles_in(sources, snapshot).reports
+
+
+def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> TroubleView:
+    """A trouble of a snapshot.
+
+    Raises:
+        NotKnown: If the snapshot does not show it.
+        SnapshotError: If the snapshot cannot be read.
+    """
+    found = troubles_in(sources, snapshot)
+    trouble = next((each for each in found.reports if each.trouble_id == trouble_id), None)
+    if trouble is None:
+        raise NotKnown(f"the newest snapshot shows no trouble {trouble_id!r}: it is over, or it does other harm by now")
+    affected = _by_size(found.met[trouble_id])
+    kinds = (BY_ID[each].remedied_by for each in trouble.check_ids if each in BY_ID)
+    return TroubleView(
+        trouble=trouble,
+        words=after_headline(trouble),
+        plan_id=found.plan_id if trouble.batch_id else None,
+        affected=affected[:LISTED],
+        more=max(trouble.affected - LISTED, 0),
+        trend=_trend(sources, snapshot, affected[0]),
+        kind=next(filter(None, kinds), None),
+    )
+
+
+def _newest_plan(sources: Sources, cluster: str) -> Plan | None:
+    """The cluster's newest plan; None: there is none that can be read, which only hides what is proposed."""
+    try:
+        with one_moment(sources.engine) as connection:
+            lines = plan_lines(connection, cluster, sources.now(), 1)
+        plan_id = lines[0].plan_id if lines else None
+        return sources.kept.get(("plan", plan_id), lambda: sources.ledger.plan(plan_id)) if plan_id else None
+    except (ConfigurationError, LedgerError):
+        return None
+
+
+def _composed(snapshot: Snapshot, sources: Sources, plan: Plan | None) -> ClusterTroubles:
+    checks = check_reports(snapshot.findings(as_judged=True), sources.summary(snapshot).verdicts)
+    joined = troubles_found(checks)
+    return ClusterTroubles(
+        counts=counts_of(checks),
+        plan_id=plan.plan_id if plan else None,
+        reports=tuple(trouble_report(each, plan.batches if plan else ()) for each in joined),
+        met={each.trouble_id: each.met for each in joined},
+        of={
+            (one.check_id, one.severity.value, one.subject): each.trouble_id for each in joined for one in each.findings
+        },
+    )
+
+
+def _by_size(met: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The largest first, within each severity."""
+    size = next((name for name in SIZES if all(name in each.figures for each in met)), None)
+    return tuple(sorted(met, key=lambda each: (-each.severity.rank, -each.figures.get(size, 0) if size else 0)))
+
+
+def _trend(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTrend | None:
+    subject = largest.subject.partition(" ")[0]
+    rows = sources.kept_large.get(("trend rows", snapshot.uri), snapshot.trends)
+    own = [row for row in rows if row.subject == subject]
+    points = [row for row in own if own[0].measure == row.measure]
+    if len(points) < 2:  # noqa: PLR2004 - a line needs two points
+        return None
+    limit = largest.figures.get("limit_bytes", 0) if points[0].measure == TOPIC_BACKLOG else 0
+    return TroubleTrend(
+        subject=subject,
+        in_bytes=points[0].measure in IN_BYTES,
+        times=tuple(row.taken_at for row in points),
+        values=tuple(row.value for row in points),
+        limit=limit if limit > 0 else None,
+    )
