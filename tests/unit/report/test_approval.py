@@ -220,7 +220,7 @@ def test_the_card_of_many_moves_is_short() -> None:
 
 
 def test_a_quota_that_would_evict_nothing_is_named() -> None:
-    """The card of an evicting quota says what is deleted now, that it does not come back, and what would lose nothing."""
+    """The card of an evicting quota says what is deleted now and for good, and which quota would delete nothing."""
     card = asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED).split("## Details")[0]
     assert "DELETES NOW up to 1,080 entries that nobody has read (6 KiB)." in card
     assert "The change can be reverted. Deleted messages do not come back." in card
