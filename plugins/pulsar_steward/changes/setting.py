@@ -121,7 +121,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         if change.refuses_delays:
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
-            headline, otherwise = "LETS BROKERS DELETE MESSAGES", "what it does not keep is gone once it is set"
+            headline, otherwise = "LETS BROKERS DELETE MESSAGES", "messages beyond it are deleted once it is set"
         elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room:
             headline = "STOPS PRODUCERS of a topic that is over it"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"

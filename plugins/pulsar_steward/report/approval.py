@@ -16,6 +16,7 @@ from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_i
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report import approval_group as group
+from pulsar_steward.report.decision import decision_of
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
@@ -73,7 +74,8 @@ def body(
         _confirming(batch, first) if first else "",
         f"**{text(batch.title)}.**" if batch.is_rollback else "",
         *_section("What is not taken back", plan.notes if batch.is_rollback else ()),
-        _lead(batch),
+        bullets(decision_of(plan, batch, policy).lines),
+        "## Details",
         *_section("What changed since it was asked before", group.first_of(changes, group.MAX_ROWS, "more difference")),
         *(group.warnings(batch.steps, _warning_lines) if large else _warnings(batch.steps)),
         *_section("Messages in flight", _in_flight(batch.steps)),
@@ -108,19 +110,6 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def labels(batch: Batch) -> dict[str, str]:
     """Labels of the steps' checkboxes, by step id."""
     return {step.step_id: shown(f"{step.step_id}: {kind_of(step.change).describe()}") for step in batch.steps}
-
-
-def _lead(batch: Batch) -> str:
-    clients = sum(step.touched.clients for step in batch.steps)
-    coordinators = sum(step.touched.coordinators for step in batch.steps)
-    pauses = f"; {counted(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
-    final = [step.step_id for step in batch.steps if step.undo is None]
-    back = f"**{text(group.few_ids(final))} cannot be undone.**" if final else "Every step can be undone."
-    if any(kind_of(step.change).loses_messages for step in batch.steps):
-        back += " **What brokers have deleted by then does not come back.**"
-    moves = any(kind_of(step.change).disturbs is not None for step in batch.steps)
-    moved = f"{counted(clients, 'client')} will reconnect" if moves else "No client has to reconnect"
-    return f"{moved}{pauses}. {back}"
 
 
 def _warnings(steps: Sequence[Step]) -> Iterator[str]:

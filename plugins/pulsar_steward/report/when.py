@@ -75,7 +75,7 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
 
 def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
     if not takes:
-        return "The pace does not hold it up: how long it takes is how long the brokers take to show each step."
+        return "No rate limit applies: it takes as long as brokers need to show each step."
     ends = begins + takes
     words = f"By the pace it takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least"
     words += f", so it ends at {time_in_words(ends)} at the earliest"

@@ -59,6 +59,7 @@ BATCH = a_batch(
 PLAN = a_plan(BATCH)
 POLICY = Policy(approval=ApprovalPolicy(valid_minutes=45, response_timeout_minutes=90))
 BODY = body(PLAN, BATCH, POLICY)
+MAX_CARD_WORDS = 120
 
 
 def without_digest(plan: Plan, words: str) -> str:
@@ -82,10 +83,10 @@ def test_what_it_costs_and_what_it_means_is_said(golden: Golden) -> None:
 
 
 def test_a_batch_that_can_be_undone_says_so() -> None:
-    """The question says that every step can be undone if each step of the batch has an undo."""
+    """The question says that the change can be reverted if each step of the batch has an undo."""
     batch = a_batch(a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note))
     words = body(a_plan(batch), batch, POLICY)
-    assert "Every step can be undone." in words
+    assert "The change can be reverted." in words
     assert "cannot be undone" not in words
 
 
@@ -188,6 +189,11 @@ ROOM = GuardResult(guard="age_room", passed=True, reason="the oldest is 1 h old"
 KEPT, LESS = Retention(minutes=600, megabytes=-1), Retention(minutes=60, megabytes=-1)
 
 
+def card_words(words: str) -> int:
+    """Words of a question up to the end of its card."""
+    return len(words.split("## Details", maxsplit=1)[0].split())
+
+
 DELETES = {
     "evicts": asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED),
     "evicts as before": asked(SettingName.SIZE_QUOTA, EVICT, EVICT, loss=EVICTED),
@@ -202,7 +208,23 @@ DELETES = {
 def test_what_is_deleted_is_told_in_the_largest_letters(words: str, golden: Golden) -> None:
     """A step that deletes messages has one top heading that says so, with known losses by topic, the largest first."""
     assert words.count("# b1.s01 LETS BROKERS DELETE MESSAGES") == 1
+    assert card_words(words) <= MAX_CARD_WORDS
     golden(words)
+
+
+def test_the_card_of_many_moves_is_short() -> None:
+    """The card of 60 moves, of 60 splits and of both has at most 120 words, and tells what cannot be undone."""
+    for steps in ([MOVE] * 60, [SPLIT] * 60, [SPLIT, MOVE] * 30):
+        batch = a_batch(*steps)
+        assert card_words(body(a_plan(batch), batch, POLICY)) <= MAX_CARD_WORDS
+
+
+def test_a_quota_that_would_evict_nothing_is_named() -> None:
+    """The card of an evicting quota says what is deleted now and for good, and which quota would delete nothing."""
+    card = asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED).split("## Details")[0]
+    assert "DELETES NOW up to 1,080 entries that nobody has read (6 KiB)." in card
+    assert "The change can be reverted. Deleted messages do not come back." in card
+    assert "A size quota above 4 KiB evicts nothing now." in card
 
 
 def test_what_stops_producers_is_told_in_large_letters(golden: Golden) -> None:
