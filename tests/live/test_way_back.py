@@ -92,7 +92,7 @@ def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
     body = story.question["body"]
     assert "How the values come about" in body
     assert "the largest backlog seen in" in body
-    assert "STOPS PRODUCERS" in body
+    assert "stops producers" in body
     assert f"POST /admin/v2/namespaces/{NAMESPACE}/backlogQuota" in body
 
 

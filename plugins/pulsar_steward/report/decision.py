@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,10 +13,11 @@ from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words
+from pulsar_steward.report.approval_group import warning_of
 from pulsar_steward.report.worth import worth_in_brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
@@ -25,7 +27,7 @@ MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     """A decision in at most 120 words; all texts are unescaped, and an empty one says that there is nothing to say.
 
     Attributes:
@@ -33,6 +35,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         worth: What the batch solves, with its risk.
         changes: The first changes, each from its old to its new value, and the number of further ones.
         clients: Who is cut off.
+        beware: Other harm that the steps' warnings tell, with the number of steps.
         undo: How to undo it, and what does not come back.
         rejected: What a rejection means.
         without_loss: A change without loss.
@@ -43,6 +46,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     worth: str
     changes: tuple[str, ...]
     clients: str
+    beware: tuple[str, ...]
     undo: str
     rejected: str
     without_loss: str
@@ -51,22 +55,23 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """The card, line by line."""
-        words = (self.loss, self.worth, *self.changes, self.clients, self.undo, self.rejected)
+        words = (self.loss, self.worth, *self.changes, self.clients, *self.beware, self.undo, self.rejected)
         return tuple(filter(None, (*words, self.without_loss, self.counts)))
 
 
-def decision_of(plan: Plan, batch: Batch, policy: Policy) -> Decision:
+def decision_of(plan: Plan, batch: Batch, policy: Policy) -> DecisionCard:
     """The card of a batch."""
     losing = [step for step in batch.steps if kind_of(step.change).loses_messages or isinstance(step.loss, Loss)]
     risk, changes = risk_of(plan, batch).level, [kind_of(step.change).describe() for step in batch.steps]
     more = len(changes) - MAX_CHANGES
     valid = seconds_in_words(policy.approval.terms(batch.answered_as, risk).valid_minutes * MINUTE)
     answer = seconds_in_words(policy.approval.response_timeout_minutes * MINUTE)
-    return Decision(
+    return DecisionCard(
         loss=_loss(losing),
         worth="; ".join(filter(None, (f"Risk: {risk}", worth_in_brief(batch)))) + ".",
         changes=(*changes[:MAX_CHANGES], *([f"and {counted(more, 'more step')}"] if more > 0 else [])),
         clients=_clients(batch.steps),
+        beware=tuple(_beware(step for step in batch.steps if step not in losing)),
         undo=_undo(batch.steps, loses=bool(losing)),
         rejected=_rejected(batch.steps),
         without_loss=_without_loss(batch.steps),
@@ -93,7 +98,17 @@ def _clients(steps: Sequence[Step]) -> str:
     moving = [step.touched for step in steps if kind_of(step.change).disturbs is not None]
     topics = counted(sum(each.topics for each in moving), "partition is", "partitions are")
     clients = counted(sum(each.clients for each in moving), "client reconnects", "clients reconnect")
-    return f"{topics} not served for a moment; {clients}." if moving else "No client has to reconnect."
+    coordinators = sum(step.touched.coordinators for step in steps)
+    paused = f"; {counted(coordinators, 'transaction coordinator pauses', 'transaction coordinators pause')}"
+    words = f"{topics} not served for a moment; {clients}" if moving else "No client has to reconnect"
+    return f"{words}{paused if coordinators else ''}."
+
+
+def _beware(steps: Iterable[Step]) -> Iterator[str]:
+    """Headlines of the steps' warnings, each once, with the number of steps."""
+    warnings = [warning for step in steps if (warning := warning_of(step))]
+    for headline, number in Counter(each.headline for each in warnings).items():
+        yield f"{counted(number, 'step')}: {headline}."
 
 
 def _undo(steps: Sequence[Step], *, loses: bool) -> str:
