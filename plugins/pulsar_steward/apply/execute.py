@@ -26,7 +26,7 @@ from pulsar_steward.apply.precheck import Looked, look_ahead, look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
-from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
+from pulsar_steward.ledger.rows import NOT_TRIED, Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.units import counted
 
@@ -291,7 +291,7 @@ class _BatchRun:
 
     @staticmethod
     def _not_tried(stopper: str) -> Result:
-        return Result(outcome=Outcome.REFUSED, reason=f"not tried: {stopper} stopped the batch")
+        return Result(outcome=Outcome.REFUSED, reason=f"{NOT_TRIED}{stopper} stopped the batch")
 
     def _record(self, step: Step, result: Result, intent_id: int | None = None) -> None:
         plan_id, batch_id = self._permit.plan.plan_id, self._permit.batch_id

@@ -65,6 +65,10 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+NOT_TRIED = "not tried: "
+"""Begin of the reason of a step that is refused because an earlier one stopped the batch."""
+
+
 class Origin(StrEnum):
     """Trigger of the run that requests an approval."""
 
@@ -309,6 +313,11 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: str
     proof: dict[str, Any]
+
+    @property
+    def was_not_tried(self) -> bool:
+        """True if an earlier step had stopped the batch."""
+        return self.outcome is Outcome.REFUSED and self.reason.startswith(NOT_TRIED)
 
 
 def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> tuple[Intent, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import datetime
+from enum import StrEnum
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -91,10 +92,31 @@ class BrokerShare(msgspec.Struct, frozen=True, kw_only=True):
     after: int
 
 
+class StepResult(StrEnum):
+    """Result of a step in a word, in the order in which a bar tells them."""
+
+    DONE = "done"
+    UNDER_WAY = "under way"
+    TO_COME = "to come"
+    DRIFTED = "drifted"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_RUN = "not run"
+    REJECTED = "not run (rejected)"
+    LEFT_OUT = "left out"
+
+    @property
+    def is_wrong(self) -> bool:
+        """True if a person has to look at the step."""
+        return self in {StepResult.DRIFTED, StepResult.REFUSED, StepResult.FAILED, StepResult.UNKNOWN}
+
+
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
     """A step with its outcome.
 
     Attributes:
+        result: The outcome, or why there is none; None: nobody has answered.
         subject: The bundle, or the setting and its namespace or topic.
         before: The present owner or value.
         after: The new owner, value or halves.
@@ -108,6 +130,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     step_id: str
+    result: StepResult | None
     subject: str
     words: str
     before: str
@@ -138,6 +161,10 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with its question, answers, steps and proof.
 
     Attributes:
+        card: The decision in a few lines.
+        results: Number of steps by result, in the order of `StepResult`; empty: nobody has answered.
+        stopped_at: The first step that went wrong; None: none did.
+        undoable: Number of done steps that a rollback undoes.
         window_opens_at: Opening of the maintenance window that the approved batch waits for; None: it waits for none.
         worth: Its worth in figures.
         worth_words: The same in sentences.
@@ -156,6 +183,10 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     title: str
     state: BatchState
+    card: tuple[str, ...]
+    results: dict[str, int]
+    stopped_at: StepView | None
+    undoable: int
     findings: tuple[Finding, ...]
     question: WaitingQuestion | None
     answers: tuple[AnswerView, ...]

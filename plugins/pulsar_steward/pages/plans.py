@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
-from pulsar_steward.ledger.rows import Outcome, interrupted
+from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
 from pulsar_steward.model.loss import Loss
@@ -28,11 +29,12 @@ from pulsar_steward.model.step import (
     UnloadBundle,
 )
 from pulsar_steward.pages.placement import predicted_placement
-from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepView, remaining
+from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepResult, StepView, remaining
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
 from pulsar_steward.report.approval import averted
+from pulsar_steward.report.decision import decision_of
 from pulsar_steward.report.worth import levels, worth_in_words
 
 if TYPE_CHECKING:
@@ -130,10 +132,11 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
     approved = approval.step_ids if approval else ()
     last = {outcome.step_id: outcome for outcome in record.outcomes}
     waiting, proof = waiting_questions([record], known.now), record.proofs[-1] if record.proofs else None
-    steps = tuple(
-        _step(step, step.step_id in approved, last.get(step.step_id), intents, record.outcomes) for step in batch.steps
-    )
     state = record.state(known.now)
+    steps = tuple(
+        _step(step, step.step_id in approved, last.get(step.step_id), intents, record, state) for step in batch.steps
+    )
+    results = Counter(step.result for step in steps)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
     risk = risk_of(plan, batch)
     waits = state is BatchState.APPROVED and not batch.is_rollback
@@ -144,6 +147,10 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         kind=batch.kind,
         title=batch.title,
         state=state,
+        card=decision_of(plan, batch, None).lines,
+        results={result.value: results[result] for result in StepResult if results[result]},
+        stopped_at=next((step for step in steps if step.result is not None and step.result.is_wrong), None),
+        undoable=sum(step.result is StepResult.DONE and step.undoable for step in steps),
         findings=batch.findings,
         question=waiting[-1] if waiting else None,
         answers=tuple(
@@ -187,14 +194,20 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
 
 
 def _step(
-    step: Step, approved: bool, outcome: StepOutcome | None, intents: Sequence[Intent], outcomes: Sequence[StepOutcome]
+    step: Step,
+    approved: bool,
+    outcome: StepOutcome | None,
+    intents: Sequence[Intent],
+    record: BatchRecord,
+    state: BatchState,
 ) -> StepView:
     kind, calls = kind_of(step.change), [each for each in intents if each.step_id == step.step_id]
-    open_calls = [each for each in interrupted(intents, outcomes) if each.step_id == step.step_id]
+    open_calls = [each for each in interrupted(intents, record.outcomes) if each.step_id == step.step_id]
     subject, before, after = _sides(step)
     warning = kind.warning(step.loss if isinstance(step.loss, Loss) else None)
     return StepView(
         step_id=step.step_id,
+        result=StepResult.UNDER_WAY if open_calls else _result(outcome, record, state, approved=approved),
         subject=subject,
         words=kind.describe(),
         before=before,
@@ -220,6 +233,21 @@ def _step(
         found=calls[0].before if calls else None,
         undoes=step.undoes,
     )
+
+
+def _result(
+    outcome: StepOutcome | None, record: BatchRecord, state: BatchState, *, approved: bool
+) -> StepResult | None:
+    """Result of a step without an open call."""
+    if outcome is not None:
+        return StepResult.NOT_RUN if outcome.was_not_tried else StepResult(outcome.outcome.value)
+    if approved:
+        return StepResult.TO_COME if state in AHEAD else StepResult.NOT_RUN
+    if record.approved:
+        return StepResult.LEFT_OUT
+    if record.answers and record.answers[-1].decision is Decision.REJECTED:
+        return StepResult.REJECTED
+    return StepResult.NOT_RUN if record.answers and state not in AHEAD else None
 
 
 def _sides(step: Step) -> tuple[str, str, str]:

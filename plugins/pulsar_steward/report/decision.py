@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
 
 MAX_CHANGES = 2
@@ -59,13 +60,11 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(filter(None, (*words, self.without_loss, self.counts)))
 
 
-def decision_of(plan: Plan, batch: Batch, policy: Policy) -> DecisionCard:
-    """The card of a batch."""
+def decision_of(plan: Plan, batch: Batch, policy: Policy | None) -> DecisionCard:
+    """The card of a batch; without a policy it does not tell for how long an answer counts."""
     losing = [step for step in batch.steps if kind_of(step.change).loses_messages or isinstance(step.loss, Loss)]
     risk, changes = risk_of(plan, batch).level, [kind_of(step.change).describe() for step in batch.steps]
     more = len(changes) - MAX_CHANGES
-    valid = seconds_in_words(policy.approval.terms(batch.answered_as, risk).valid_minutes * MINUTE)
-    answer = seconds_in_words(policy.approval.response_timeout_minutes * MINUTE)
     return DecisionCard(
         loss=_loss(losing),
         worth="; ".join(filter(None, (f"Risk: {risk}", worth_in_brief(batch)))) + ".",
@@ -75,8 +74,16 @@ def decision_of(plan: Plan, batch: Batch, policy: Policy) -> DecisionCard:
         undo=_undo(batch.steps, loses=bool(losing)),
         rejected=_rejected(batch.steps),
         without_loss=_without_loss(batch.steps),
-        counts=f"No answer within {answer} is a rejection; an approval counts for {valid}.",
+        counts=_counts(policy, policy.approval.terms(batch.answered_as, risk)) if policy else "",
     )
+
+
+def _counts(policy: Policy, terms: Terms) -> str:
+    answer, valid = (
+        seconds_in_words(minutes * MINUTE)
+        for minutes in (policy.approval.response_timeout_minutes, terms.valid_minutes)
+    )
+    return f"No answer within {answer} is a rejection; an approval counts for {valid}."
 
 
 def _loss(losing: Sequence[Step]) -> str:

@@ -301,7 +301,14 @@ class Telling:
         return self._writer.record_answer(self._last)
 
     def carried_out(
-        self, plan: Plan, batch_id: str, run: str, answer_id: int, at: datetime, outcomes: Sequence[Outcome]
+        self,
+        plan: Plan,
+        batch_id: str,
+        run: str,
+        answer_id: int,
+        at: datetime,
+        outcomes: Sequence[Outcome],
+        reasons: Sequence[str] = (),
     ) -> None:
         """Steps are called and come to an end; the last one has none if there are fewer outcomes than steps."""
         lease = self._writer.take_lease(plan.named_cluster, f"{run}#0a1b", 600, at)
@@ -319,7 +326,7 @@ class Telling:
                     run=run,
                     at=then + timedelta(seconds=6),
                     outcome=outcomes[place],
-                    reason="its owner is the target, and all clients are back",
+                    reason=reasons[place] if reasons else "its owner is the target, and all clients are back",
                     proof={"health": {"level": "fine"}},
                 )
                 self._writer.record_outcome(outcome)

@@ -14,7 +14,7 @@ import pytest
 from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
-from pulsar_steward.ledger.rows import Decision, EndReason
+from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
@@ -25,7 +25,7 @@ from pulsar_steward.report.approval import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.unit.pages.conftest import Client, pages_of
-from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of
+from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, tc_batch
 from tests.unit.report_checkup.snapshots import meta
 
 if TYPE_CHECKING:
@@ -117,14 +117,14 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
     read = words(client, f"/plans/{plans['east'].plan_id}")
     for said in (
         "changing Even out 16 transaction coordinators of east over 3 brokers b1, tc_balance",
-        "4 steps; 32 clients reconnect; 8 transaction coordinators pause for a moment . Every step can be undone.",
+        "32 clients reconnect; 8 transaction coordinators pause. The change can be reverted.",
         "approved alice , 2026-03-01 11:58:00: 4 of 4 steps, good until 2026-03-01 12:58:00 go on",
-        "2 of 4 approved steps came to an end",
+        "2 done, 1 under way, 1 to come",
         "broker-00:8080 16 8",
         "b1.s01 pulsar/system/0x00000000_0x00000001 broker-00:8080 broker-01:8080 8 3 passed done",
         "under way 20 s",
         "LETS BROKERS DELETE MESSAGES",
-        "What brokers have deleted by then does not come back.",
+        "The change can be reverted. Deleted messages do not come back.",
         "not set 40 GiB, then consumer_backlog_eviction",
     ):
         assert said.replace(" .", ".").replace(" ,", ",") in read.replace(" .", ".").replace(" ,", ",")
@@ -176,7 +176,7 @@ def test_one_of_a_thing_is_not_several(tmp_path: Path, writer: LedgerWriter) -> 
     writer.record_plan(plan, NOW)
     client = pages_of(tmp_path)
     read = words(client, f"/plans/{plan.plan_id}")
-    assert "1 step; 1 client reconnects; 1 transaction coordinator pauses for a moment" in read
+    assert "1 partition is not served for a moment; 1 client reconnects; 1 transaction coordinator pauses." in read
     read = words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "1 producer, 0 consumers, 1 topic, 1 coordinator" in read
 
@@ -348,6 +348,37 @@ def test_what_is_not_there_is_not_there(client: Client) -> None:
     assert (answer.status_code, answer.json()) == (404, {"detail": "the ledger holds no plan 'none'"})
 
 
+def test_a_stopped_plan_tells_its_steps_by_result(tmp_path: Path, writer: LedgerWriter) -> None:
+    """The step that went wrong is told first; steps that were not tried count as not run; two ways on are offered."""
+    telling, run = Telling(writer), "pulsar_remediate/r/0"
+    plan = telling.planned("east", [tc_batch("east")], NOW)
+    telling.asked(plan, "b1", run, NOW)
+    answer = telling.answered(plan, "b1", run, NOW, Decision.APPROVED)
+    found, skipped = "planned from broker-02, found on broker-04", "not tried: b1.s02 stopped the batch"
+    outcomes = [Outcome.DONE, Outcome.DRIFTED, Outcome.REFUSED, Outcome.REFUSED]
+    telling.carried_out(plan, "b1", run, answer, NOW, outcomes, ["moved", found, skipped, skipped])
+    client = pages_of(tmp_path)
+    read = words(client, f"/plans/{plan.plan_id}").replace(" ,", ",")
+    for said in ("1 done, 1 drifted, 2 not run", f"Stopped at b1.s02, drifted: {found}", "Undo 1", "Plan anew"):
+        assert said in read
+    table = read[read.index("Outcome") :]
+    assert table.index("b1.s02") < table.index("b1.s03") < table.index("b1.s01")
+    (batch,) = client.get(f"/api/plans/{plan.plan_id}").json()["batches"]
+    assert (batch["results"], batch["undoable"]) == ({"done": 1, "drifted": 1, "not run": 2}, 1)
+
+
+def test_a_rejected_batch_was_not_run(client: Client, plans: Plans) -> None:
+    """The steps of a rejected batch are told as not run, with the reason."""
+    read = words(client, f"/plans/{plans['older'].plan_id}")
+    assert "1 not run (rejected)" in read
+
+
+def test_no_page_loads_itself_again(client: Client) -> None:
+    """What changes is put in its place: a page that loads itself again closes folds and loses the reader's row."""
+    assert "location.reload" not in client.get("/assets/steward.js").text
+    assert "http-equiv" not in client.get("/").text
+
+
 def test_a_ledger_that_is_not_there_is_said(tmp_path: Path) -> None:
     """The pages answer 503 with the reason when there is no ledger, and create no file."""
     answer = pages_of(tmp_path).get("/")
@@ -425,7 +456,7 @@ def test_a_cluster_that_was_planned_for_and_never_observed(copied: Path, plans: 
     read = words(client, "/clusters/east")
     assert "Not known. It was never observed, or its snapshots were removed." in read
     assert "Even out 16 transaction coordinators of east" in read
-    assert "2 of 4 approved steps" in words(client, f"/plans/{plans['east'].plan_id}")
+    assert "2 done, 1 under way, 1 to come" in words(client, f"/plans/{plans['east'].plan_id}")
     assert client.get("/api/clusters/east/backlogs").status_code == 404
 
 
@@ -436,7 +467,7 @@ def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, pla
         "/": [],
         "/clusters/east": ["Findings", "Brokers", "Restarts", "Backlog", "Delayed messages", "Plans"],
         "/clusters/east/troubles/ack-holes.at-restart": ["Affected"],
-        plan: ["Placement and load", "Steps of b1", "Steps of b2", "Events"],
+        plan: ["Placement and load", "Steps of b1", "Done steps of b1", "Steps of b2", "Events"],
         f"{plan}/steps/b1.s01": ["Events"],
         "/history": ["Events"],
     }

@@ -46,7 +46,7 @@
     if (link) { link.click(); }
   }
   var keys = {
-    j: function () { choose(1); }, k: function () { choose(-1); }, c: function () { go(0); }, h: function () { go(1); }, r: function () { location.reload(); },
+    j: function () { choose(1); }, k: function () { choose(-1); }, c: function () { go(0); }, h: function () { go(1); }, r: function () { update(); },
     "/": function () { var field = document.querySelector("[data-search]"); if (field) { field.focus(); field.select(); } },
     "?": function () { var help = document.getElementById("keys"); if (!help.open) { help.showModal(); } }
   };
@@ -66,11 +66,37 @@
     if (navigator.clipboard) { navigator.clipboard.writeText(code.textContent).then(copied, select); } else { select(); }
   });
 
-  // What changes is loaded again while somebody looks, unless they are about to type.
-  var seconds = Number(document.body.dataset.refresh);
-  if (seconds) {
-    setInterval(function () {
-      if (document.visibilityState === "visible" && !writing(document.activeElement) && !document.getElementById("keys").open) { location.reload(); }
-    }, seconds * 1000);
+  // What changes is put into its place while somebody looks: folds, focus and position stay. After a failure less often.
+  var seconds = Number(document.body.dataset.refresh), failures = 0;
+  function folds(within) { return Array.prototype.slice.call(within.querySelectorAll("details")); }
+  function update() {
+    return fetch(location.href, { headers: { Accept: "text/html" } }).then(function (answer) {
+      if (!answer.ok) { throw new Error("it answered " + answer.status); }
+      return answer.text();
+    }).then(function (text) {
+      var page = new DOMParser().parseFromString(text, "text/html"), before = document.getElementById("main"), after = page.getElementById("main");
+      var focused = document.activeElement, all = Array.prototype.slice.call(before.querySelectorAll("a, button, summary, [tabindex]")), place = all.indexOf(focused);
+      var open = folds(before).map(function (each) { return each.open; });
+      folds(after).forEach(function (each, number) { if (number < open.length) { each.open = open[number]; } });
+      before.replaceChildren.apply(before, Array.prototype.slice.call(after.childNodes));
+      document.querySelector(".clock").textContent = page.querySelector(".clock").textContent;
+      document.body.dataset.refresh = page.body.dataset.refresh || "";
+      if (place >= 0) {
+        var now = before.querySelectorAll("a, button, summary, [tabindex]"), same = focused.href && before.querySelector('a[href="' + CSS.escape(focused.getAttribute("href")) + '"]');
+        (same || now[place] || before).focus({ preventScroll: true });
+      }
+      failures = 0;
+    }).catch(function (failure) {
+      failures += 1;
+      document.querySelector(".clock").textContent = "Not up to date: " + failure.message;
+    });
   }
+  function later() {
+    if (!Number(document.body.dataset.refresh)) { return; }
+    setTimeout(function () {
+      var quiet = document.visibilityState === "visible" && !writing(document.activeElement) && !document.getElementById("keys").open;
+      (quiet ? update() : Promise.resolve()).then(later);
+    }, Number(document.body.dataset.refresh) * 1000 * Math.min(8, Math.pow(2, failures)));
+  }
+  if (seconds) { later(); }
 })();
