@@ -106,10 +106,9 @@ class StepResult(StrEnum):
     REJECTED = "not run (rejected)"
     LEFT_OUT = "left out"
 
-    @property
-    def is_wrong(self) -> bool:
-        """True if a person has to look at the step."""
-        return self in {StepResult.DRIFTED, StepResult.REFUSED, StepResult.FAILED, StepResult.UNKNOWN}
+
+WRONG = frozenset({StepResult.DRIFTED, StepResult.REFUSED, StepResult.FAILED, StepResult.UNKNOWN})
+"""Results that a person has to look at."""
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +154,16 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     found: dict[str, Any] | None
     undoes: str | None
+
+    @property
+    def is_wrong(self) -> bool:
+        """True if a person has to look at it."""
+        return self.result in WRONG
+
+    @property
+    def is_done(self) -> bool:
+        """True if it had its effect."""
+        return self.result is StepResult.DONE
 
 
 class BatchView(msgspec.Struct, frozen=True, kw_only=True):

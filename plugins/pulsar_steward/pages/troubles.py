@@ -114,8 +114,8 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         words: The trouble in a sentence, without its headline.
         plan_id: The plan with its batch; None: nothing is proposed.
-        affected: The largest of those that it meets.
-        more: Number of those that are not among them, listed or not.
+        affected: The largest subjects that it meets.
+        more: Number of further subjects, listed or not.
         trend: A figure of the largest one; None: no snapshot has one.
         kind: Kind of batches that are for such a trouble; None: there is none.
     """
@@ -135,9 +135,7 @@ def troubles_in(sources: Sources, snapshot: Snapshot) -> ClusterTroubles:
     Raises:
         SnapshotError: If the snapshot cannot be read.
     """
-    plan = _newest_plan(sources, sources.summary(snapshot).meta.cluster)
-    key = ("troubles", snapshot.uri, plan.plan_id if plan else None)
-    return sources.kept_large.get(key, lambda: _composed(snapshot, sources, plan))
+    return _kept(sources, snapshot, _newest_plan(sources, sources.summary(snapshot).meta.cluster))
 
 
 def troubles_in_short(sources: Sources, snapshot: Snapshot) -> TroublesInShort:
@@ -147,8 +145,7 @@ def troubles_in_short(sources: Sources, snapshot: Snapshot) -> TroublesInShort:
         SnapshotError: If the snapshot cannot be read.
     """
     plan = _newest_plan(sources, sources.summary(snapshot).meta.cluster)
-    key = ("troubles", snapshot.uri, plan.plan_id if plan else None)
-    return sources.kept.get(key, lambda: troubles_in(sources, snapshot).in_short)
+    return sources.kept.get(_key(snapshot, plan), lambda: _kept(sources, snapshot, plan).in_short)
 
 
 def all_troubles(sources: Sources, snapshot: Snapshot) -> tuple[TroubleReport, ...]:
@@ -191,7 +188,15 @@ def _newest_plan(sources: Sources, cluster: str) -> Plan | None:
         return None
 
 
-def _composed(snapshot: Snapshot, sources: Sources, plan: Plan | None) -> ClusterTroubles:
+def _key(snapshot: Snapshot, plan: Plan | None) -> tuple[str, str, str | None]:
+    return "troubles", snapshot.uri, plan.plan_id if plan else None
+
+
+def _kept(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTroubles:
+    return sources.kept_large.get(_key(snapshot, plan), lambda: _composed(sources, snapshot, plan))
+
+
+def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTroubles:
     checks = check_reports(snapshot.findings(as_judged=True), sources.summary(snapshot).verdicts)
     joined = troubles_found(checks)
     return ClusterTroubles(

@@ -62,7 +62,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
 def decision_of(plan: Plan, batch: Batch, policy: Policy | None) -> DecisionCard:
     """The card of a batch; without a policy it does not tell for how long an answer counts."""
-    losing = [step for step in batch.steps if kind_of(step.change).loses_messages or isinstance(step.loss, Loss)]
+    losing = [step for step in batch.steps if _loses(step)]
     risk, changes = risk_of(plan, batch).level, [kind_of(step.change).describe() for step in batch.steps]
     more = len(changes) - MAX_CHANGES
     return DecisionCard(
@@ -70,7 +70,7 @@ def decision_of(plan: Plan, batch: Batch, policy: Policy | None) -> DecisionCard
         worth="; ".join(filter(None, (f"Risk: {risk}", worth_in_brief(batch)))) + ".",
         changes=(*changes[:MAX_CHANGES], *([f"and {counted(more, 'more step')}"] if more > 0 else [])),
         clients=_clients(batch.steps),
-        beware=tuple(_beware(step for step in batch.steps if step not in losing)),
+        beware=tuple(_beware(step for step in batch.steps if not _loses(step))),
         undo=_undo(batch.steps, loses=bool(losing)),
         rejected=_rejected(batch.steps),
         without_loss=_without_loss(batch.steps),
@@ -84,6 +84,10 @@ def _counts(policy: Policy, terms: Terms) -> str:
         for minutes in (policy.approval.response_timeout_minutes, terms.valid_minutes)
     )
     return f"No answer within {answer} is a rejection; an approval counts for {valid}."
+
+
+def _loses(step: Step) -> bool:
+    return kind_of(step.change).loses_messages or isinstance(step.loss, Loss)
 
 
 def _loss(losing: Sequence[Step]) -> str:
@@ -140,9 +144,10 @@ def _rejected(steps: Sequence[Step]) -> str:
 def _without_loss(steps: Sequence[Step]) -> str:
     """The size that every evicting quota would need: brokers evict whole backlogs of topics over it."""
     sizes = list(_evicted(steps))
-    if not sizes or None in sizes:
+    known = [size for size in sizes if size is not None]
+    if not known or len(known) < len(sizes):
         return ""
-    return f"A size quota above {size_in_words(max(size or 0 for size in sizes))} evicts nothing now."
+    return f"A size quota above {size_in_words(max(known))} evicts nothing now."
 
 
 def _evicted(steps: Sequence[Step]) -> Iterator[int | None]:

@@ -349,7 +349,7 @@ def test_what_is_not_there_is_not_there(client: Client) -> None:
 
 
 def test_a_stopped_plan_tells_its_steps_by_result(tmp_path: Path, writer: LedgerWriter) -> None:
-    """The step that went wrong is told first; steps that were not tried count as not run; two ways on are offered."""
+    """The step that went wrong comes first; steps that were not tried were not run; two links lead on."""
     telling, run = Telling(writer), "pulsar_remediate/r/0"
     plan = telling.planned("east", [tc_batch("east")], NOW)
     telling.asked(plan, "b1", run, NOW)
@@ -368,7 +368,7 @@ def test_a_stopped_plan_tells_its_steps_by_result(tmp_path: Path, writer: Ledger
 
 
 def test_a_rejected_batch_was_not_run(client: Client, plans: Plans) -> None:
-    """The steps of a rejected batch are told as not run, with the reason."""
+    """The steps of a rejected batch are shown as not run, with the reason."""
     read = words(client, f"/plans/{plans['older'].plan_id}")
     assert "1 not run (rejected)" in read
 

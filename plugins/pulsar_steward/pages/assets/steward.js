@@ -29,13 +29,13 @@
 
   // Rows: j and k go down and up, Enter opens the first link.
   var chosen = -1;
-  function rows() { return Array.prototype.slice.call(document.querySelectorAll(".row")); }
+  function all(within, selector) { return Array.prototype.slice.call(within.querySelectorAll(selector)); }
   function choose(step) {
-    var all = rows();
-    if (!all.length) { return; }
-    if (all[chosen]) { all[chosen].classList.remove("chosen"); }
-    chosen = Math.max(0, Math.min(all.length - 1, chosen + step));
-    var row = all[chosen], place = row.matches("a") ? row : row.querySelector("a") || row;
+    var rows = all(document, ".row");
+    if (!rows.length) { return; }
+    if (rows[chosen]) { rows[chosen].classList.remove("chosen"); }
+    chosen = Math.max(0, Math.min(rows.length - 1, chosen + step));
+    var row = rows[chosen], place = row.matches("a") ? row : row.querySelector("a") || row;
     row.classList.add("chosen");
     if (place === row && !row.matches("a")) { row.tabIndex = -1; }
     place.focus({ preventScroll: true });
@@ -67,23 +67,23 @@
   });
 
   // What changes is put into its place while somebody looks: folds, focus and position stay. After a failure less often.
-  var seconds = Number(document.body.dataset.refresh), failures = 0;
-  function folds(within) { return Array.prototype.slice.call(within.querySelectorAll("details")); }
+  var failures = 0;
+  function named(fold) { return fold.id || fold.querySelector("summary").textContent; }
   function update() {
     return fetch(location.href, { headers: { Accept: "text/html" } }).then(function (answer) {
       if (!answer.ok) { throw new Error("it answered " + answer.status); }
       return answer.text();
     }).then(function (text) {
       var page = new DOMParser().parseFromString(text, "text/html"), before = document.getElementById("main"), after = page.getElementById("main");
-      var focused = document.activeElement, all = Array.prototype.slice.call(before.querySelectorAll("a, button, summary, [tabindex]")), place = all.indexOf(focused);
-      var open = folds(before).map(function (each) { return each.open; });
-      folds(after).forEach(function (each, number) { if (number < open.length) { each.open = open[number]; } });
+      var focused = document.activeElement, takesFocus = "a, button, summary, [tabindex]", place = all(before, takesFocus).indexOf(focused), open = {};
+      all(before, "details").forEach(function (each) { open[named(each)] = each.open; });
+      all(after, "details").forEach(function (each) { if (named(each) in open) { each.open = open[named(each)]; } });
       before.replaceChildren.apply(before, Array.prototype.slice.call(after.childNodes));
       document.querySelector(".clock").textContent = page.querySelector(".clock").textContent;
       document.body.dataset.refresh = page.body.dataset.refresh || "";
       if (place >= 0) {
-        var now = before.querySelectorAll("a, button, summary, [tabindex]"), same = focused.href && before.querySelector('a[href="' + CSS.escape(focused.getAttribute("href")) + '"]');
-        (same || now[place] || before).focus({ preventScroll: true });
+        var same = focused.href && before.querySelector('a[href="' + CSS.escape(focused.getAttribute("href")) + '"]');
+        (same || all(before, takesFocus)[place] || before).focus({ preventScroll: true });
       }
       failures = 0;
     }).catch(function (failure) {
@@ -98,5 +98,5 @@
       (quiet ? update() : Promise.resolve()).then(later);
     }, Number(document.body.dataset.refresh) * 1000 * Math.min(8, Math.pow(2, failures)));
   }
-  if (seconds) { later(); }
+  later();
 })();
