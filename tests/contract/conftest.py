@@ -1,6 +1,7 @@
 """The two clusters that the contract holds to the same words: the simulator, and real brokers where they can run."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -72,7 +73,8 @@ def api(target: BreakableTarget) -> Iterator[Api]:
 
 @pytest.fixture(scope="package")
 def reader(target: BreakableTarget) -> Iterator[Reader]:
-    with Reader(settings_of(target, Policy())) as reader:
+    """Asks the broker that `Api` asks: others hear of a change from the metadata store, a moment after it."""
+    with Reader(replace(settings_of(target, Policy()), urls=target.admin_urls[:1])) as reader:
         yield reader
 
 
