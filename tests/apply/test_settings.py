@@ -124,7 +124,7 @@ def test_settings_are_proved_together(site: Worksite) -> None:
         proof = verify(context, plan.plan_id, "b1")
     assert proof.proved
     assert proof.shown["placement"] == {}
-    assert proof.shown["steps"]["b1.s02"] == "the size quota of shop/orders is 1 GiB, then producer_request_hold"
+    assert proof.shown["steps"]["b1.s02"] == "the size quota of shop/orders is 1 GiB; when exceeded, hold producers"
 
 
 def aged(name: str, seconds: int) -> TopicSpec:

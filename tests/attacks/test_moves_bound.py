@@ -19,10 +19,10 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import Touched
-from pulsar_steward.report.approval import body
 from tests.apply.refusals import outcome_on
 from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
 from tests.builders import a_batch, a_move, a_plan, a_step
+from tests.questions import question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,7 +177,7 @@ def test_a_question_says_what_is_in_flight() -> None:
         a_move(namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight(again=120_000, volatile_topics=2, lost=13_000)
     )
     plan = a_plan(a_batch(step))
-    words = body(plan, plan.batches[0], quick_policy())
+    words = question(plan, plan.batches[0], quick_policy())
     assert "At most 120,000 acknowledged messages are delivered again" in words
     assert "2 topics that are not persistent lose what is published until clients are back" in words
     reasons = {(reason.level, reason.words) for reason in risk_of(plan, plan.batches[0]).reasons}
@@ -213,6 +213,6 @@ def test_a_way_back_is_as_dangerous_as_the_way_there(site: Worksite) -> None:
     (way_back,) = back.batches
     assert risk_of(back, way_back).level.rank >= risk_of(there, batch).level.rank
     assert (way_back.before, way_back.after) == (batch.after, batch.before)
-    words = body(back, way_back, site.policy).replace("\\", "")
+    words = question(back, way_back, site.policy)
     assert "1 critical finding comes back: tc-skew" in words
     assert f"nothing is moved or split in {TC_NAMESPACE} for 12 h (policy key guards.circle_minutes)" in words

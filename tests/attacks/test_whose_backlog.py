@@ -94,7 +94,7 @@ def test_what_an_own_cursor_holds_below_the_limit_is_no_reason(tmp_path: Path) -
     with with_topic(tmp_path, **fields) as site:
         assert outcome_of(site, size_quota(QuotaPolicy.EVICT)) == (
             "done",
-            f"the size quota of {TOPIC} is 97.66 KiB, then consumer_backlog_eviction",
+            f"the size quota of {TOPIC} is 97.66 KiB; when exceeded, evict oldest unread",
         )
 
 

@@ -28,8 +28,8 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.loss import InFlight
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step, UnloadBundle
-from pulsar_steward.report.approval import body
 from tests.builders import a_batch, a_plan, a_policy, a_step
+from tests.questions import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +114,7 @@ class Hands:
 
     def approval_text(self, plan: Plan, batch: Batch) -> str:
         """Text that a person reads."""
-        return body(plan, batch, self.policy)
+        return question(plan, batch, self.policy)
 
     def approve(self, plan: Plan, batch: Batch) -> None:
         """Writes down that a person approved all steps of a batch."""

@@ -196,7 +196,7 @@ def test_a_person_approves_it_in_airflow(care: Care) -> None:
         wait_until(lambda: bool(asked(care)), "a deletion waits for an answer", ASKED_WITHIN_S)
         (detail,) = asked(care)
         assert "critical risk" in detail["subject"]
-        assert "DELETES A SUBSCRIPTION, WHICH CANNOT BE UNDONE" in detail["body"]
+        assert "It cannot be undone" in detail["body"]
         form: dict[str, Any] = {LOSS: True}
         care.approve(detail, **form)
         assert care.ended(detail) == "success"

@@ -98,8 +98,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         if now != made.after:
             did = "removed it" if made.after is None else f"set it to {then}"
             raise Refused(
-                f"{what} is {back.in_words(now)} since somebody changed it; Steward had {did}, before it was"
-                f" {former}; it is left as it is"
+                f"somebody changed {what}: it is {back.in_words(now)}, and is left as it is. Steward had {did};"
+                f" before that, it was {former}"
             )
         return Inverse(
             change=back,
@@ -113,7 +113,9 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         """Both values."""
         change = self.change
         before, after = (change.in_words(value) for value in (change.before, change.after))
-        return f"{change.name} of {change.holder}: from {before} to {after}"
+        if before.partition("; ")[2] == after.partition("; ")[2]:  # quotas that differ in their limits alone
+            before = before.partition("; ")[0]
+        return f"{change.name} of {change.holder}: {before} → {after}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
         """Messages that are deleted, or producers that are stopped."""

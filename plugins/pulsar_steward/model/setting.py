@@ -43,6 +43,12 @@ class QuotaPolicy(StrEnum):
     REFUSE = "producer_exception"
     EVICT = "consumer_backlog_eviction"
 
+    @property
+    def in_words(self) -> str:
+        """The action as a clause: ``when exceeded, hold producers``."""
+        done = {QuotaPolicy.HOLD: "hold producers", QuotaPolicy.REFUSE: "refuse producers"}
+        return f"when exceeded, {done.get(self, 'evict oldest unread')}"
+
 
 class BacklogQuota(msgspec.Struct, frozen=True, kw_only=True, tag="backlog_quota", tag_field="is"):
     """A backlog quota; a size quota uses only the bytes, an age quota only the seconds.
@@ -135,14 +141,14 @@ Setting = BacklogQuota | Retention | TimeToLive | DelayedDelivery | Persistence
 
 
 def in_words(name: SettingName, value: Setting | None) -> str:
-    """A setting as text for an operator: ``10 GiB, then producer_request_hold``."""
+    """A setting as text for an operator: ``10 GiB; when exceeded, hold producers``."""
     match value:
         case None:
             return "not set"
         case BacklogQuota():
             by_age = name is SettingName.AGE_QUOTA
             limit = seconds_in_words(value.limit_seconds) if by_age else bytes_in_words(value.limit_bytes)
-            return f"{limit}, then {value.policy}"
+            return f"{limit}; {value.policy.in_words}"
         case Retention():
             time = "for ever" if value.minutes < 0 else seconds_in_words(value.minutes * MINUTE)
             size = "of any size" if value.megabytes < 0 else bytes_in_words(value.megabytes * MIB)

@@ -96,8 +96,8 @@ class ApproveBatch(HITLOperator):
 
     def _write(self, task: TaskContext, asked: ApprovalQuestion, now: datetime) -> None:
         """Writes the text and the form of a question."""
-        from pulsar_steward.ledger.moves import move_times  # noqa: PLC0415 - as above
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
+        from pulsar_steward.report.what_changed import former_of  # noqa: PLC0415 - as above
 
         plan, batch = asked.plan, asked.batch
         self.subject = approval.subject(plan, batch, second=self.voice > 1)
@@ -106,10 +106,9 @@ class ApproveBatch(HITLOperator):
             batch,
             task.policy,
             first=asked.first,
-            former=task.former(plan, batch),
+            former=former_of(task.ledger, plan, batch),
             now=now,
             page=_page_of(plan.plan_id, batch.batch_id),
-            moved=move_times(task.ledger, plan.named_cluster, now, task.policy),
         )
         self.options = list(asked.options)
         self.params = ParamsDict(form_of(asked.options, asked.steps, asked.namespaces, approval.labels(batch)))

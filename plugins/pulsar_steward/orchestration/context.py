@@ -20,7 +20,6 @@ from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
-from pulsar_steward.report.what_changed import Former
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.context import ApplyContext, ReadContext
     from pulsar_steward.ledger.rows import Origin, Request
-    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.model.plan import Plan
 
 
 class TaskContext(LedgerContext):
@@ -60,19 +59,6 @@ class TaskContext(LedgerContext):
             never_asked=self.policy.for_namespace(namespace).approval.never_ask if namespace else (),
             asked_digest=asked_digest,
         )
-
-    def former(self, plan: Plan, batch: Batch) -> Former | None:
-        """Earlier questions that a batch replaces; None: it replaces none, or they cannot be read any more."""
-        known = [
-            (end, earlier.batch(end.batch_id))
-            for end in self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
-            if (earlier := self.ledger.readable_plan(end.plan_id)) is not None
-        ]
-        if not known:
-            return None
-        end, _ = known[-1]
-        steps = tuple(step for _, asked in known for step in asked.steps)
-        return Former(end=end, steps=steps, others=len(known) - 1)
 
     @contextmanager
     def reading_here(self) -> Iterator[ReadContext]:

@@ -17,10 +17,11 @@ from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.verify import IntegrityReport, verify_ledger
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.risk import Risk, RiskReason, Worth
+from pulsar_steward.model.risk import Risk, Worth
 from pulsar_steward.model.step import GuardResult, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.placement import PredictedPlacement
+from pulsar_steward.report.details import DetailSection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -170,15 +171,15 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with its question, answers, steps and proof.
 
     Attributes:
+        title: The change, with what it deletes at once.
         card: The decision in a few lines.
+        details: Everything else about the decision, by heading.
         results: Number of steps by result, in the order of `StepResult`; empty: nobody has answered.
         stopped_at: The first step that went wrong; None: none did.
         undoable: Number of done steps that a rollback undoes.
         window_opens_at: Opening of the maintenance window that the approved batch waits for; None: it waits for none.
         worth: Its worth in figures.
-        worth_words: The same in sentences.
-        least_seconds: Minimum duration of its steps, by the pace alone.
-        risk: Level of its risk, with all reasons, the gravest first.
+        risk: Level of its risk.
         ended: Number of approved steps that have ended.
         remaining: Remaining steps and time; None: it is not under way.
         proved: Result of the proof; None: there is none yet.
@@ -193,6 +194,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     state: BatchState
     card: tuple[str, ...]
+    details: tuple[DetailSection, ...]
     results: dict[str, int]
     stopped_at: StepView | None
     undoable: int
@@ -213,10 +215,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     why_back_waits: str | None = None
     window_opens_at: datetime | None = None
     worth: Worth
-    worth_words: tuple[str, ...]
-    least_seconds: float
     risk: Risk
-    risk_reasons: tuple[RiskReason, ...]
     over: str | None = None
     replaced_by: str | None = None
     why_unasked: str | None = None

@@ -14,6 +14,7 @@ from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
+from pulsar_steward.ledger.moves import move_times
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
@@ -31,11 +32,11 @@ from pulsar_steward.model.step import (
 from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepResult, StepView, remaining
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
-from pulsar_steward.report.approval import averted
 from pulsar_steward.report.decision import decision_of
-from pulsar_steward.report.worth import levels, worth_in_words
+from pulsar_steward.report.details import averted, details
+from pulsar_steward.report.what_changed import former_of
+from pulsar_steward.report.worth import levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,8 +76,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     why = None if is_asked else why_unasked(sources.is_paused(ASKING_DAG))
     done = any(record.outcomes for record in records.values())
     known = _Known(
-        pace=Pace.of(policy),
-        windows=policy.windows,
+        policy=policy,
         why_unasked=why,
         why_back_waits=ROLLBACK_IS_PAUSED if done and sources.is_paused(ROLLBACK_DAG) else None,
         now=sources.now(),
@@ -120,8 +120,7 @@ def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> Pr
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
     """What holds of all batches of the plan."""
 
-    pace: Pace
-    windows: tuple[MaintenanceWindow, ...]
+    policy: RecordedPolicy
     why_unasked: str | None
     why_back_waits: str | None
     now: datetime
@@ -138,16 +137,21 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
     )
     results = Counter(step.result for step in steps)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
-    risk = risk_of(plan, batch)
+    in_full, pace = known.policy.in_full, Pace.of(known.policy)
+    former = former_of(ledger, plan, batch)
+    card = decision_of(plan, batch, in_full, former=former, now=known.now)
+    is_open = state in {BatchState.WAITING, BatchState.NOT_ASKED}
+    moved = move_times(ledger, plan.named_cluster, known.now, in_full) if is_open and in_full else None
     waits = state is BatchState.APPROVED and not batch.is_rollback
-    opens = next_opening(known.windows, known.now) if waits else None
+    opens = next_opening(known.policy.windows, known.now) if waits else None
     can_go_back = not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps)
     return BatchView(
         batch_id=batch.batch_id,
         kind=batch.kind,
-        title=batch.title,
+        title=card.headline,
         state=state,
-        card=decision_of(plan, batch, None).lines,
+        card=card.lines if is_open else card.lines_answered,
+        details=details(plan, batch, in_full, former=former, now=known.now if is_open else None, moved=moved),
         results={result.value: results[result] for result in StepResult if results[result]},
         stopped_at=next((step for step in steps if step.is_wrong), None),
         undoable=sum(step.is_done and step.undoable for step in steps),
@@ -176,17 +180,14 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         coordinators=sum(step.touched.coordinators for step in batch.steps),
         approved=len(approved),
         ended=len(set(approved) & set(last)),
-        remaining=remaining(left, intents, last, known.pace, known.now) if state is BatchState.CHANGING else None,
+        remaining=remaining(left, intents, last, pace, known.now) if state is BatchState.CHANGING else None,
         proved=proof.proved if proof else None,
         proof=proof.reason if proof else "",
         can_go_back=can_go_back,
         why_back_waits=known.why_back_waits if can_go_back else None,
         window_opens_at=opens if opens is not None and record.approval(opens) is not None else None,
         worth=worth_of(batch),
-        worth_words=tuple(worth_in_words(batch)),
-        least_seconds=known.pace.least([step.touched.clients for step in batch.steps]).total_seconds(),
-        risk=risk.level,
-        risk_reasons=risk.reasons,
+        risk=risk_of(plan, batch).level,
         over=record.end.words if record.end else None,
         replaced_by=record.end.by_plan_id if record.end else None,
         why_unasked=known.why_unasked if state is BatchState.NOT_ASKED else None,

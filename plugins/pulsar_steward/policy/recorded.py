@@ -13,12 +13,10 @@ from pulsar_steward.decoding import convert, decode
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.approval_terms import ApprovalValues
 from pulsar_steward.policy.guards import MaintenanceWindow
-from pulsar_steward.policy.schema import ApplyPolicy
+from pulsar_steward.policy.schema import ApplyPolicy, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pulsar_steward.policy.schema import Policy
 
 
 class RecordedPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +51,14 @@ class RecordedPolicy(msgspec.Struct, frozen=True, kw_only=True):
         """Time from a rejection until the same may be asked again; the default if it is missing."""
         minutes = self.approval.ask_again_minutes
         return timedelta(minutes=ApprovalPolicy().ask_again_minutes if minutes is None else minutes)
+
+    @property
+    def in_full(self) -> Policy | None:
+        """The policy with all its sections; None: another version wrote it, with values that this one refuses."""
+        try:
+            return Policy.model_validate(self.sections)
+        except ValidationError:
+            return None
 
     @property
     def windows(self) -> tuple[MaintenanceWindow, ...]:

@@ -1,38 +1,21 @@
-"""Text of an approval request: the changes with their reasons, the cost, and the way to undo them."""
+"""Approval request in Airflow: its subject, its card, and the labels of its ticks."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.guards.window_times import windows_for
-from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
-from pulsar_steward.model.plan import BROKER_DRAIN, TakenBack, is_about_several
-from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.outside_text import shown
-from pulsar_steward.policy.never_asked import namespace_to_leave_alone
-from pulsar_steward.report import approval_group as group
-from pulsar_steward.report.decision import decision_of
-from pulsar_steward.report.markdown import bullets, codes, table, text
-from pulsar_steward.report.what_changed import what_changed
-from pulsar_steward.report.when import when
-from pulsar_steward.report.worth import levels, worth_in_brief, worth_in_words
+from pulsar_steward.report.decision import decision_of, headline
+from pulsar_steward.report.markdown import bullets, text
+from pulsar_steward.report.worth import worth_in_brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from pulsar_steward.changes.kind import ApprovalWarning
-    from pulsar_steward.ledger.moves import MoveTimes
     from pulsar_steward.ledger.rows import RecordedAnswer
-    from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
-    from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
 
@@ -40,7 +23,7 @@ if TYPE_CHECKING:
 def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
     """One-line title for Airflow's list of open requests, with the batch's worth and risk."""
     about = "; ".join(filter(None, (worth_in_brief(batch), f"{risk_of(plan, batch).level} risk")))
-    return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''} ({about})")
+    return shown(f"{plan.cluster}: {headline(batch)}{' (second approval)' if second else ''} ({about})")
 
 
 def body(
@@ -52,9 +35,10 @@ def body(
     former: Former | None = None,
     now: datetime | None = None,
     page: str = "",
-    moved: MoveTimes | None = None,
 ) -> str:
-    """Body of an approval request, in Markdown.
+    """Body of an approval request, in Markdown: the decision card, and where everything else is.
+
+    Airflow shows it above the ticks, and cannot fold a part of it.
 
     Args:
         plan: The plan.
@@ -62,231 +46,15 @@ def body(
         policy: The policy with the terms of an approval.
         first: The approval that a second person should confirm; None: this is the first question.
         former: The question that this one replaces; None: it replaces none.
-        now: Current time, for the expected begin and end of the batch; None: these are left out.
+        now: Current time, for the begin of the batch; None: it is left out.
         page: Address of the batch on the page of its plan; empty: not known.
-        moved: Durations of earlier moves in the cluster; None: not known.
     """
-    large, risk = group.is_large(batch), risk_of(plan, batch)
-    terms = policy.approval.terms(batch.answered_as, risk.level)
-    changes, placed = what_changed(batch, former) if former else (), levels(batch)
-    rejected = (_section("What rejecting means", _averted_lines(step)) for step in batch.steps)
-    parts = [
-        _confirming(batch, first) if first else "",
-        f"**{text(batch.title)}.**" if batch.is_rollback else "",
-        *_section("What is not taken back", plan.notes if batch.is_rollback else ()),
-        bullets(decision_of(plan, batch, policy).lines),
-        "## Details",
-        *_section("What changed since it was asked before", group.first_of(changes, group.MAX_ROWS, "more difference")),
-        *(group.warnings(batch.steps, _warning_lines) if large else _warnings(batch.steps)),
-        *_section("Messages in flight", _in_flight(batch.steps)),
-        *_section(f"Risk: {risk.level}", (f"{reason.level}: {reason.words}" for reason in risk.reasons)),
-        *_section("What comes back" if batch.is_rollback else "What it is worth", worth_in_words(batch)),
-        *_section("What follows", _what_follows(batch, policy) if batch.is_rollback else ()),
-        "### Why",
-        _reasons(batch),
-        f"### {text(batch.unit.capitalize())} by broker" if placed else "",
-        table(("broker", "now", "after all steps"), placed, numbers=frozenset({1, 2})) if placed else "",
-        f"### The {counted(len(batch.steps), 'step')}",
-        *(group.sums(batch.steps, page) if large else [_steps(batch.steps)]),
-        *_section("How the values come about", () if batch.is_rollback else group.examples(batch, Aspect.SETTING)),
-        *(group.averted(batch.steps, _averted_lines) if large else chain.from_iterable(rejected)),
-        *_section("What was looked at", _guards(batch.steps)),
-        *_section("When", when(batch, policy, terms, now, moved) if now else ()),
-        *_section("What approving means", _terms(plan, batch, policy, terms)),
-        "### The exact calls",
-        group.calls(batch.steps) if large else codes(str(kind_of(step.change).call()) for step in batch.steps),
-        text(f"Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}."),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """Heading and list; nothing without lines."""
-    if listed := bullets(lines):
-        yield f"### {title}"
-        yield listed
+    card = decision_of(plan, batch, policy, first=first, former=former, now=now)
+    where = f"[All details]({page})" if page else "All details are on the plan's page"
+    recorded = text(f"(plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}).")
+    return "\n\n".join((f"**{text(card.headline)}.**", bullets(card.lines), f"{where} {recorded}"))
 
 
 def labels(batch: Batch) -> dict[str, str]:
     """Labels of the steps' checkboxes, by step id."""
     return {step.step_id: shown(f"{step.step_id}: {kind_of(step.change).describe()}") for step in batch.steps}
-
-
-def _warnings(steps: Sequence[Step]) -> Iterator[str]:
-    """Warnings, as headings of the highest level, for changes that stop producers or delete messages."""
-    for step in steps:
-        if warning := group.warning_of(step):
-            yield f"# {text(step.step_id)} {warning.headline}"
-            yield bullets(_warned_of(step, warning))
-
-
-def _warned_of(step: Step, warning: ApprovalWarning) -> Iterator[str]:
-    """What is warned of, in the words of the guard that checks the immediate loss if it has no others."""
-    said = "; ".join(result.reason for result in step.guards if result.guard == warning.guard)
-    yield f"{warning.subject}: {warning.words or said or warning.otherwise}"
-    yield from _lost_by_topic(step.loss if isinstance(step.loss, Loss) else None)
-
-
-def _warning_lines(step: Step, warning: ApprovalWarning) -> Iterator[str]:
-    """Lines on one of many steps with a warning."""
-    what, *topics = _warned_of(step, warning)
-    yield f"{step.step_id}: {what}"
-    yield from topics
-
-
-def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
-    """The topics with the largest losses, and the number of further ones."""
-    if loss is None:
-        return
-    for each in loss.topics:
-        yield f"{each.topic}: {each.words}"
-    if loss.more:
-        yield f"and {counted(loss.more, 'topic')} more, each with less"
-
-
-def _reasons(batch: Batch) -> str:
-    if batch.is_rollback:
-        return bullets(group.examples(batch))
-    if group.is_large(batch):
-        return group.reasons(batch.findings, _source)
-    return bullets(
-        f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}"
-        for finding in batch.findings
-    )
-
-
-def _since(finding: Finding) -> str:
-    """Age of a finding; empty if only one snapshot has it."""
-    if finding.first_seen is None or finding.snapshots_in_a_row < 2:  # noqa: PLR2004 - once is no row
-        return ""
-    return f"Since {time_in_words(finding.first_seen)}, {counted(finding.snapshots_in_a_row, 'snapshot')} in a row. "
-
-
-def _source(finding: Finding) -> str:
-    info = BY_ID.get(finding.check_id)
-    return f"({finding.check_id}; {info.source})" if info else f"({finding.check_id})"
-
-
-def _steps(steps: Sequence[Step]) -> str:
-    rows = [
-        (
-            step.step_id,
-            kind_of(step.change).describe() + (f" (after {', '.join(step.after)})" if step.after else ""),
-            step.effect,
-            f"{step.touched.producers:,} / {step.touched.consumers:,}",
-            step.touched.coordinators,
-            step.undo_note,
-        )
-        for step in steps
-    ]
-    header = ("step", "change", "effect", "producers / consumers", "TCs", "way back")
-    return table(header, rows, numbers=frozenset({3, 4}))
-
-
-def _averted_lines(step: Step) -> Iterator[str]:
-    if isinstance(step.averts, Loss):
-        yield f"{step.step_id}: {averted(step.averts)}"
-        yield from _lost_by_topic(step.averts)
-
-
-def averted(loss: Loss) -> str:
-    """Messages that brokers may delete unread if a step is not done, as part of a sentence."""
-    return (
-        f"what gets older than the time to live is deleted unread, of {entries_in_words(loss.messages)} waiting"
-        f" in {counted(len(loss.topics) + loss.more, 'topic')} now, a batch of messages counted as"
-        f" one ({size_in_words(loss.bytes)} at most)"
-    )
-
-
-def _guards(steps: Sequence[Step]) -> Iterator[str]:
-    """Names of the guards if all steps pass them; otherwise every veto by itself."""
-    results = [(step, each) for step in steps for each in step.guards]
-    if vetoes := [f"{step.step_id}: {each.guard}: {each.reason}" for step, each in results if not each.passed]:
-        yield from group.first_of(vetoes, group.MAX_ROWS, "more objection")
-    else:
-        guards = ", ".join(dict.fromkeys(each.guard for _, each in results))
-        yield f"Guards passed for every step: {guards}. They look again right before each call."
-
-
-def _terms(plan: Plan, batch: Batch, policy: Policy, terms: Terms) -> Iterator[str]:
-    opening = ""
-    if windows_for(batch, policy):
-        opening = ", or of the opening of the window that it waits for"
-        if terms.most_minutes is not None:
-            opening += f", and no later than {counted(terms.most_minutes // 60, 'hour')} after your answer"
-    yield (
-        "Only the steps that stay ticked are carried out, in this order, within"
-        f" {counted(terms.valid_minutes, 'minute')} of your answer{opening}."
-    )
-    yield f"Only in Pulsar cluster {plan.pulsar_cluster}, and under no looser policy than the present one."
-    yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
-    if is_about_several(batch):
-        yield "Where a guard objects in one namespace before the first change, nothing is changed in any of them."
-        yield "Namespaces that you leave out stay as they are, whatever is ticked."
-    if terms.people > 1:
-        yield "Two different people have to approve this batch; the second sees what the first left ticked."
-    if not terms.requester_may_approve:
-        yield "Who started this run by hand may not approve it."
-    if not batch.is_rollback:
-        yield (
-            "Snooze asks again when its days are over, or before that where it got worse, whatever is ticked here;"
-            " nothing is changed until then."
-        )
-    if namespace := namespace_to_leave_alone(batch):
-        yield (
-            f"Never for this namespace changes nothing: nobody is asked about {batch.kind} of {namespace} until"
-            " somebody takes that back, and it says which entry of the policy would leave it out for good."
-        )
-    yield f"No answer within {_minutes(policy.approval.response_timeout_minutes)} is a rejection."
-    if batch.is_rollback:
-        yield "A newer way back of the same batch takes this one's place; answering this one then changes nothing."
-    else:
-        yield "An observation that no longer proposes exactly this ends the question; an answer then changes nothing."
-
-
-def _confirming(batch: Batch, first: RecordedAnswer) -> str:
-    extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
-    comment = f' "{first.comment}"' if first.comment else ""
-    at = time_in_words(first.answered_at)
-    approved = f"{first.answered_by} approved {extent} at {at}: {group.few_ids(first.step_ids)}.{comment}"
-    return f"**{text(f'{approved} A second person has to.')}**"
-
-
-def _in_flight(steps: Sequence[Step]) -> Iterator[str]:
-    """Messages that are redelivered or lost when clients reconnect."""
-    moving = [(step.step_id, step.moving_messages) for step in steps]
-    if again := sum(each.again for _, each in moving):
-        yield (
-            f"At most {counted(again, 'acknowledged message is', 'acknowledged messages are')} delivered again: a batch"
-            " that is acknowledged in part comes again whole. What consumers hold and did not acknowledge comes again"
-            f" in any case. Steps: {group.few_ids([step_id for step_id, each in moving if each.again])}."
-        )
-    if topics := sum(each.volatile_topics for _, each in moving):
-        of_topics = counted(topics, "topic that is not persistent loses", "topics that are not persistent lose")
-        lost = counted(sum(each.lost for _, each in moving), "message")
-        yield (
-            f"{of_topics} what is published until clients are back: at most about {lost}, by the rates of the"
-            " snapshot. Nothing stores these messages. Steps:"
-            f" {group.few_ids([step_id for step_id, each in moving if each.volatile_topics])}."
-        )
-
-
-def _what_follows(batch: Batch, policy: Policy) -> Iterator[str]:
-    """What guards leave alone for a while after a rollback; moves of a drain count as no circle."""
-    disturbed = [kind_of(step.change).disturbs for step in batch.steps]
-    namespaces = sorted({bundle.namespace for bundle in disturbed if bundle is not None and bundle.moves})
-    drained = isinstance(batch.takes_back, TakenBack) and batch.takes_back.kind == BROKER_DRAIN
-    if namespaces and not drained and (minutes := policy.guards.circle_minutes):
-        named = ", ".join(group.first_of(namespaces, group.MAX_EXAMPLES, "more namespace"))
-        yield (
-            "Its bundles will have been moved away and back: nothing is moved or split in"
-            f" {named} for {_minutes(minutes)} (policy key guards.circle_minutes)."
-        )
-    if namespaces and (minutes := policy.tc_skew.cooldown_minutes):
-        yield f"Each of these bundles rests for {_minutes(minutes)} (policy key tc_skew.cooldown_minutes)."
-    minutes = policy.approval.ask_again_minutes
-    yield f"What is taken back is not proposed again for {_minutes(minutes)} (policy key approval.ask_again_minutes)."
-
-
-def _minutes(minutes: int) -> str:
-    return seconds_in_words(minutes * MINUTE)

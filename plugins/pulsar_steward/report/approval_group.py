@@ -1,7 +1,6 @@
-"""Text of an approval request for many steps in several namespaces: sums, and the largest effects of each kind.
+"""Lists of steps in the details of a batch: the largest effects of each kind first.
 
-Each shortened list states the number of left out items. All steps are in the checkboxes below the text, and on the
-plan's page.
+Each shortened list states the number of left out items; the plan's page has all steps.
 """
 
 from __future__ import annotations
@@ -14,31 +13,26 @@ from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size
 from pulsar_steward.model.plan import is_about_several
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.report.markdown import bullets, codes, table
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pulsar_steward.changes.kind import ApprovalWarning, Aspect
-    from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.model.step import Step
 
 MAX_STEPS_IN_FULL = 12
 """Maximum number of steps that are always described one by one, whatever their namespaces."""
 
-MAX_ROWS = 40
-"""Maximum number of namespaces that are listed one by one."""
+MAX_ROWS = 10
+"""Maximum number of steps or differences that a section lists one by one."""
 
 MAX_VALUES = 20
 """Maximum number of values that are listed one by one, each with its frequency."""
 
 MAX_EXAMPLES = 5
 """Maximum number of steps that are listed one by one if each needs a sentence or more."""
-
-MAX_CHANGES = 3
-"""Maximum number of changes of one namespace in its row."""
 
 
 def is_large(batch: Batch) -> bool:
@@ -64,17 +58,19 @@ def few_ids(ids: Sequence[str]) -> str:
     return f"{', '.join(ids[:MAX_EXAMPLES])} and {len(ids) - MAX_EXAMPLES:,} more"
 
 
-def warnings(steps: Sequence[Step], lines_of: Callable[[Step, ApprovalWarning], Iterable[str]]) -> Iterator[str]:
-    """Warnings, each kind once, with the total immediate loss and the steps that lose most."""
+def warnings(
+    steps: Sequence[Step], lines_of: Callable[[Step, ApprovalWarning], Iterable[str]]
+) -> Iterator[tuple[str, Iterable[str]]]:
+    """Sections of the warnings, each kind once, with the total immediate loss and the steps that lose most."""
     warned: defaultdict[str, list[tuple[Step, ApprovalWarning]]] = defaultdict(list)
     for step in sorted(steps, key=lambda each: _effect_of([each])):
         if warning := warning_of(step):
             warned[warning.headline].append((step, warning))
     for headline, each in warned.items():
-        yield f"# Each of {counted(len(each), 'step')} {headline}"
-        told = [line for step, warning in each[:MAX_EXAMPLES] for line in lines_of(step, warning)]
-        more = further(len(each) - MAX_EXAMPLES, "more such step")
-        yield bullets([*_sum_of_losses([step for step, _ in each]), *told, *more])
+        told = [line for step, warning in each[:MAX_ROWS] for line in lines_of(step, warning)]
+        more = further(len(each) - MAX_ROWS, "more such step")
+        whole = _sum_of_losses([step for step, _ in each]) if len(each) > 1 else ()
+        yield f"{counted(len(each), 'step')} {headline}", [*whole, *told, *more]
 
 
 def warning_of(step: Step) -> ApprovalWarning | None:
@@ -82,61 +78,18 @@ def warning_of(step: Step) -> ApprovalWarning | None:
     return kind_of(step.change).warning(_loss(step))
 
 
-def reasons(findings: Sequence[Finding], source_of: Callable[[Finding], str]) -> str:
-    """Findings by check and severity, the worst first, each with an example and the source of its check."""
-    groups: defaultdict[tuple[int, str], list[Finding]] = defaultdict(list)
-    for finding in findings:
-        groups[-finding.severity.rank, finding.check_id].append(finding)
-    rows = []
-    for (_, check_id), found in sorted(groups.items(), key=lambda item: item[0]):
-        since = min((each.first_seen for each in found if each.first_seen is not None), default=None)
-        oldest, example = "" if since is None else time_in_words(since), f"{found[0].evidence} {source_of(found[0])}"
-        rows.append((found[0].severity.upper(), check_id, len(found), oldest, example))
-    return table(("severity", "check", "findings", "oldest since", "such as"), rows, numbers=frozenset({2}))
-
-
-def sums(steps: Sequence[Step], page: str) -> Iterator[str]:
-    """The steps by new value, then by namespace, and the place of the full list, the plan's page if that is known."""
-    if changes := [step.change for step in steps if isinstance(step.change, ChangeSetting)]:
-        yield _by_value(changes)
-    by_namespace: defaultdict[str, list[Step]] = defaultdict(list)
-    for step in sorted(steps, key=lambda each: _effect_of([each])):
-        by_namespace[step.change.namespace].append(step)
-    ordered = sorted(by_namespace.items(), key=lambda item: _effect_of(item[1]))
-    rows = [(name, *_row(name, each)) for name, each in ordered[:MAX_ROWS]]
-    yield table(("namespace", "steps", "changes", "deleted at most", "clients"), rows, numbers=frozenset({1, 4}))
-    where = f"on [the plan's page]({page})" if page else "on the plan's page"
-    more = len(ordered) - MAX_ROWS
-    rest = f"And {counted(more, 'more namespace')}. " if more > 0 else ""
-    yield f"{rest}Every step by itself is among the ticks below, and {where}."
-
-
-def _by_value(changes: Sequence[ChangeSetting]) -> str:
-    """Number of steps and namespaces for each new value, the most frequent first."""
+def values(steps: Sequence[Step]) -> tuple[str, ...]:
+    """Each new value with the number of its steps and namespaces, the most frequent first."""
     by_value: defaultdict[str, list[str]] = defaultdict(list)
-    for change in changes:
-        of_topics = " of topics" if change.topic is not None else ""
-        by_value[f"{change.name}{of_topics} to {in_words(change.name, change.after)}"].append(change.namespace)
+    for change in (step.change for step in steps):
+        if isinstance(change, ChangeSetting):
+            of_topics = " of topics" if change.topic is not None else ""
+            by_value[f"{change.name}{of_topics} to {in_words(change.name, change.after)}"].append(change.namespace)
     ordered = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
-    rows: list[Sequence[object]] = [(value, len(names), len(set(names))) for value, names in ordered[:MAX_VALUES]]
-    if rest := ordered[MAX_VALUES:]:
-        names = [name for _, each in rest for name in each]
-        rows.append((f"and {counted(len(rest), 'other value')}", len(names), len(set(names))))
-    return table(("value", "steps", "namespaces"), rows, numbers=frozenset({1, 2}))
-
-
-def _row(namespace: str, steps: Sequence[Step]) -> tuple[object, ...]:
-    """Cells of a namespace: steps, changes, data that is deleted at once by the steps' figures, and clients."""
-    kinds = [kind_of(step.change) for step in steps]
-    described = [kind.describe().replace(f" of {namespace}:", ":", 1) for kind in kinds]
-    deleting = [step for step, kind in zip(steps, kinds, strict=True) if kind.loses_messages or _loss(step)]
-    deleted = size_in_words(total(loss.bytes if (loss := _loss(step)) else None for step in deleting))
-    return (
-        len(steps),
-        "; ".join(first_of(described, MAX_CHANGES, "more change")),
-        deleted if deleting else "nothing",
-        f"{_clients(steps):,}",
-    )
+    lines = [
+        f"{value}: {counted(len(names), 'step')} in {counted(len(set(names)), 'namespace')}" for value, names in ordered
+    ]
+    return first_of(lines, MAX_VALUES, "other value")
 
 
 def examples(batch: Batch, aspect: Aspect | None = None) -> Sequence[str]:
@@ -146,20 +99,12 @@ def examples(batch: Batch, aspect: Aspect | None = None) -> Sequence[str]:
     return first_of(lines, MAX_EXAMPLES, "more step") if is_large(batch) else lines
 
 
-def calls(steps: Sequence[Step]) -> str:
-    """The first calls, and the number of further ones."""
-    shown = codes(str(kind_of(step.change).call()) for step in steps[:MAX_EXAMPLES])
-    return f"{shown}\n{bullets([f'and {len(steps) - MAX_EXAMPLES:,} more, each as its tick says'])}"
-
-
-def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> Iterator[str]:
-    """Section on the effect of a rejection, by the steps that avert most."""
+def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> tuple[str, ...]:
+    """Effect of a rejection, by the steps that avert most."""
     averting = [(step, step.averts) for step in steps if isinstance(step.averts, Loss)]
     ordered = sorted(averting, key=lambda each: -(each[1].bytes or 0))
-    lines = [line for step, _ in ordered[:MAX_EXAMPLES] for line in line_of(step)]
-    if lines:
-        yield "### What rejecting means"
-        yield bullets([*lines, *further(len(ordered) - MAX_EXAMPLES, "more step")])
+    lines = [line for step, _ in ordered[:MAX_ROWS] for line in line_of(step)]
+    return (*lines, *further(len(ordered) - MAX_ROWS, "more step"))
 
 
 def _effect_of(steps: Sequence[Step]) -> tuple[int, int, int, int]:

@@ -44,11 +44,6 @@ def bullets(items: Iterable[object]) -> str:
     return "\n".join(f"- {text(item)}" for item in items)
 
 
-def codes(lines: Iterable[object]) -> str:
-    """List of lines as code, one by one: Airflow's pages join the lines of a fenced block."""
-    return "\n".join(f"- {_code(shown(line))}" for line in lines)
-
-
 def _word(word: str) -> str:
     """Escapes a word, or sets it as code if it contains an address; the code contains no backtick or end of a cell."""
     if not _ADDRESS.search(word):

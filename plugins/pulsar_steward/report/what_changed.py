@@ -15,7 +15,8 @@ from pulsar_steward.model.units import counted, time_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.plan import Batch, Plan
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,19 @@ class Former(msgspec.Struct, frozen=True, kw_only=True):
     end: QuestionEnd
     steps: tuple[Step, ...]
     others: int = 0
+
+
+def former_of(ledger: LedgerReader, plan: Plan, batch: Batch) -> Former | None:
+    """Earlier questions that a batch replaces; None: it replaces none, or they cannot be read any more."""
+    known = [
+        (end, earlier.batch(end.batch_id))
+        for end in ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
+        if (earlier := ledger.readable_plan(end.plan_id)) is not None
+    ]
+    if not known:
+        return None
+    end, _ = known[-1]
+    return Former(end=end, steps=tuple(step for _, asked in known for step in asked.steps), others=len(known) - 1)
 
 
 def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:

@@ -89,19 +89,43 @@ def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_u
 
 
 def gone_for(batch: Batch, policy: Policy) -> Iterator[str]:
-    """Sentence on the time without service for moved topics, by the formula and rates of the check `failover-time`.
-
-    In a move, one bundle ends orderly at its owner: there is no wait for a session, and one broker takes it over.
-    """
-    moved = [step.touched.topics for step in batch.steps if isinstance(step.change, UnloadBundle)]
-    if not any(moved):
+    """Sentence on the time without service for moved topics."""
+    seconds = seconds_without_service(batch, policy)
+    if seconds is None:
         return
-    most = max(moved)
-    load = LostLoad(lost="", bundles=1, topics=most, delayed=0, most_delayed=0)
-    estimate = estimated(load, RemainingBrokers(1), 0.0, policy.failover_time)
-    gone = seconds_in_words(estimate.seconds, rounded=True)
+    moved = _moved(batch)
     yield (
         f"It moves {counted(sum(moved), 'topic')}, one bundle after the other; those of the fullest,"
-        f" {counted(most, 'topic')}, are gone for about {gone}, an estimate by the rates of the policy's section"
-        " failover_time, without delayed messages that are read again."
+        f" {counted(max(moved), 'topic')}, are gone for about {seconds_in_words(seconds, rounded=True)}, an estimate by"
+        " the rates of the policy's section failover_time, without delayed messages that are read again."
     )
+
+
+def seconds_without_service(batch: Batch, policy: Policy) -> float | None:
+    """Time in seconds for which the topics of the fullest moved bundle are not served; None: none is moved.
+
+    By the formula and rates of the check `failover-time`. In a move, one bundle ends orderly at its owner: there is no
+    wait for a session, and one broker takes it over.
+    """
+    moved = _moved(batch)
+    if not any(moved):
+        return None
+    load = LostLoad(lost="", bundles=1, topics=max(moved), delayed=0, most_delayed=0)
+    return estimated(load, RemainingBrokers(1), 0.0, policy.failover_time).seconds
+
+
+def _moved(batch: Batch) -> list[int]:
+    """Topics of each bundle that is moved."""
+    return [step.touched.topics for step in batch.steps if isinstance(step.change, UnloadBundle)]
+
+
+def begin_in_brief(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> str:
+    """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
+    opens = next_opening(windows_for(batch, policy), now)
+    if opens is None:
+        return ""
+    most = terms.most_minutes
+    too_late = opens > now + timedelta(minutes=policy.approval.wait_for_window_minutes)
+    if too_late or (most is not None and opens >= now + timedelta(minutes=most)):
+        return f"An approval now is refused: the next maintenance window opens {time_in_words(opens)}. "
+    return f"Begins when the maintenance window opens, {time_in_words(opens)}. "

@@ -153,8 +153,8 @@ def test_another_inherited_value_than_planned_is_drift() -> None:
     )
 
     words = (
-        "setting_as_planned: where none is set on shop/orders, the size quota is not set, no longer 1 GiB, then"
-        " producer_request_hold"
+        "setting_as_planned: where none is set on shop/orders, the size quota is not set, no longer 1 GiB;"
+        " when exceeded, hold producers"
     )
     assert objection_to(a_step(change), changed, policy) == (Objection.DRIFTED, words)
 

@@ -232,9 +232,9 @@ def test_a_second_person_is_asked_where_the_risk_demands_one(site: Worksite, fol
         asked(other, voice=2)
 
 
-def test_the_question_says_its_risk_its_worth_and_when(site: Worksite, folder: Path) -> None:
-    """A question states the risk of its batch, what the batch is worth, and when it would be carried out."""
+def test_the_question_says_its_risk_and_until_when_an_answer_counts(site: Worksite, folder: Path) -> None:
+    """A question states the risk of its batch, and until when an answer to it counts."""
     by_risk(site, folder)
     task = asked(site.asked_without_answer(site.split(0)))
     assert "medium risk" in task.subject
-    assert all(f"### {heading}" in (task.body or "") for heading in ("Risk: medium", "What it is worth", "When"))
+    assert all(each in (task.body or "") for each in ("Risk: medium", "an approval counts for"))

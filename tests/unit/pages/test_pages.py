@@ -21,7 +21,7 @@ from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.html import make_app
 from pulsar_steward.policy.never_asked import never_asked_entry
-from pulsar_steward.report.approval import averted
+from pulsar_steward.report.details import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.unit.pages.conftest import Client, pages_of
@@ -117,15 +117,15 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
     read = words(client, f"/plans/{plans['east'].plan_id}")
     for said in (
         "changing Even out 16 transaction coordinators of east over 3 brokers b1, tc_balance",
-        "32 clients reconnect; 8 transaction coordinators pause. The change can be reverted.",
+        "32 clients reconnect; 8 transaction coordinators pause. All steps can be reverted.",
         "approved alice , 2026-03-01 11:58:00: 4 of 4 steps, good until 2026-03-01 12:58:00 go on",
         "2 done, 1 under way, 1 to come",
         "broker-00:8080 16 8",
         "b1.s01 pulsar/system/0x00000000_0x00000001 broker-00:8080 broker-01:8080 8 3 passed done",
         "under way 20 s",
         "LETS BROKERS DELETE MESSAGES",
-        "The change can be reverted. Deleted messages do not come back.",
-        "not set 40 GiB, then consumer_backlog_eviction",
+        "The size quota can be reverted; deleted messages do not come back.",
+        "not set 40 GiB; when exceeded, evict oldest unread",
     ):
         assert said.replace(" .", ".").replace(" ,", ",") in read.replace(" .", ".").replace(" ,", ",")
     page = client.get(f"/plans/{plans['west'].plan_id}").text
@@ -176,7 +176,7 @@ def test_one_of_a_thing_is_not_several(tmp_path: Path, writer: LedgerWriter) -> 
     writer.record_plan(plan, NOW)
     client = pages_of(tmp_path)
     read = words(client, f"/plans/{plan.plan_id}")
-    assert "1 partition is not served for a moment; 1 client reconnects; 1 transaction coordinator pauses." in read
+    assert "1 client reconnects; 1 transaction coordinator pauses." in read
     read = words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "1 producer, 0 consumers, 1 topic, 1 coordinator" in read
 
@@ -467,7 +467,7 @@ def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, pla
         "/": [],
         "/clusters/east": ["Findings", "Brokers", "Restarts", "Backlog", "Delayed messages", "Plans"],
         "/clusters/east/troubles/ack-holes.at-restart": ["Affected"],
-        plan: ["Placement and load", "Steps of b1", "Done steps of b1", "Steps of b2", "Events"],
+        plan: ["Steps of b1", "Done steps of b1", "Steps of b2", "Placement and load", "Events"],
         f"{plan}/steps/b1.s01": ["Events"],
         "/history": ["Events"],
     }

@@ -69,7 +69,10 @@ def test_the_sum_and_what_it_would_have_done_are_said(golden: Golden) -> None:
     (step,) = batch.steps
     for text in (step.why, step.effect, {each.guard: each.reason for each in step.guards}["age_room"]):
         golden(text)
-    assert (batch.kind, batch.title) == ("backlog_quota", "shop/orders: age quota to 3 d, then producer_request_hold")
+    assert (batch.kind, batch.title) == (
+        "backlog_quota",
+        "shop/orders: age quota to 3 d; when exceeded, hold producers",
+    )
 
 
 @cases(

@@ -19,11 +19,10 @@ from pulsar_steward.model.subscription import SubscriptionState
 from pulsar_steward.planners.planning_facts import PlanningFacts, SubscriptionFact, subscription_facts
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER
-from pulsar_steward.report.approval import body
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CURSOR, NOW, a_deletion, a_policy, planning_facts_with
 from tests.cases import cases
-from tests.unit.report.test_approval import without_digest
+from tests.questions import question
 from tests.unit.report_checkup.snapshots import Rows, a_finding, written
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def test_the_text_of_the_question(golden: Golden) -> None:
     """The question states the loss by topic, that it cannot be undone, and the exact call."""
     facts = planning(a_fact(), a_fact("carts", days=50.5, entries=700, topic_bytes=9_000, others=0))
     plan = make_plan(facts)
-    golden(without_digest(plan, body(plan, plan.batches[0], facts.policy)))
+    golden(question(plan, plan.batches[0], facts.policy))
 
 
 FIGURES = {

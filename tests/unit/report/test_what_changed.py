@@ -22,13 +22,13 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.approval import body
-from pulsar_steward.report.markdown import bullets, codes, table, text
+from pulsar_steward.report.markdown import bullets, table, text
 from pulsar_steward.report.what_changed import Former, what_changed
 from pulsar_steward.report.when import gone_for, least_time, when
 from pulsar_steward.report.worth import worth_in_brief, worth_in_words
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step, broker
 from tests.cases import row_by_row
+from tests.questions import question
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
@@ -115,8 +115,8 @@ def test_the_question_says_it() -> None:
     """The question has a section about changes only if it takes the place of a former question."""
     heading = "### What changed since it was asked before"
     plan = a_plan(BATCH)
-    assert heading in body(plan, BATCH, Policy(), former=former(MOVE))
-    assert heading not in body(plan, BATCH, Policy())
+    assert heading in question(plan, BATCH, Policy(), former=former(MOVE))
+    assert heading not in question(plan, BATCH, Policy())
 
 
 NIGHT = {"opens": "0 22 * * *", "minutes": 60}
@@ -210,8 +210,8 @@ def test_what_it_is_worth(golden: Golden) -> None:
 
 def test_a_question_says_when_where_the_time_is_known() -> None:
     batch = a_batch_of(3)
-    assert "### When" in body(a_plan(batch), batch, Policy(), now=NOW)
-    assert "### When" not in body(a_plan(batch), batch, Policy())
+    assert "### When" in question(a_plan(batch), batch, Policy(), now=NOW)
+    assert "### When" not in question(a_plan(batch), batch, Policy())
 
 
 @row_by_row(
@@ -272,13 +272,3 @@ def test_a_list_has_an_item_a_line() -> None:
         == r"""- one
 - two\\n- three"""
     )
-
-
-@given(st.lists(st.text(alphabet="`~ab\n"), max_size=3))
-def test_code_ends_where_it_should(lines: list[str]) -> None:
-    """Each line becomes one list item of code, fenced by more backticks than any run of them inside."""
-    items = codes(lines).split("\n") if lines else []
-    assert len(items) == len(lines)
-    for item in items:
-        fence, body = re.fullmatch(r"- (`+)(.*?)\1", item, re.DOTALL).groups()  # type: ignore[union-attr]  # it must match
-        assert all(len(run) < len(fence) for run in re.findall(r"`+", body))

@@ -1,0 +1,25 @@
+"""An approval request as a person reads it: its card in Airflow, and the details on the page of its plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.approval import body
+from pulsar_steward.report.details import details
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Batch, Plan
+
+DETAILS = "## Details"
+
+
+def question(plan: Plan, batch: Batch, policy: Policy | None = None, *, page: str = "", **fields: Any) -> str:
+    """Card and details, without the plan's digest and Markdown's backslashes."""
+    policy = policy or Policy()
+    card = body(plan, batch, policy, page=page, **fields).replace("\\", "")
+    fields.pop("first", None)
+    sections = details(plan, batch, policy, **fields)
+    told = [line for title, lines in sections for line in (f"### {title}", *(f"- {each}" for each in lines))]
+    words = "\n".join((card, DETAILS, *told))
+    return words.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST")

@@ -1,0 +1,128 @@
+"""The decision card: at most 120 words above the ticks, for every kind of change and at the worst."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.ledger.rows import Decision, EndReason, QuestionEnd, RecordedAnswer
+from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import AddPartitions, ChangeSetting, RaiseCoordinators, Touched
+from pulsar_steward.report.approval import body, subject
+from pulsar_steward.report.decision import decision_of
+from pulsar_steward.report.what_changed import Former
+from tests.builders import (
+    NOW,
+    a_batch,
+    a_deletion,
+    a_finding,
+    a_move,
+    a_plan,
+    a_policy,
+    a_split,
+    a_step,
+    broker,
+)
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
+
+MAX_WORDS = 120
+NIGHT = a_policy(guards={"windows": [{"opens": "0 22 * * *", "minutes": 60}]})
+LONG = " ".join(["word"] * 60)
+LOST = Loss(
+    topics=(TopicLoss(topic="persistent://shop/a/t", messages=640_001, bytes=4 << 30),), messages=640_001, bytes=4 << 30
+)
+EVICT = BacklogQuota(limit_bytes=1 << 30, policy=QuotaPolicy.EVICT)
+MOVE = a_step(
+    a_move(),
+    undo=a_move(source=broker(1), target=broker(0)),
+    in_flight=InFlight(again=120_000, volatile_topics=2, lost=13_000),
+)
+
+
+def evicting(number: int) -> ChangeSetting:
+    """An evicting quota of the namespace with this number."""
+    before = BacklogQuota(limit_bytes=number << 20, policy=QuotaPolicy.HOLD)
+    return ChangeSetting(namespace=f"shop/n{number:02}", name=SettingName.SIZE_QUOTA, before=before, after=EVICT)
+
+
+def batch_of(*steps: object, **fields: object) -> Batch:
+    """A batch with findings and a spread."""
+    findings = (a_finding(evidence=LONG), a_finding())
+    spread = (Placement(broker(0), 60), Placement(broker(1), 0))
+    return a_batch(*steps, findings=findings, unit="topics", before=spread, after=spread[::-1], **fields)  # type: ignore[arg-type]  # as given
+
+
+KINDS = {
+    "moves": batch_of(*[MOVE] * 60),
+    "splits": batch_of(
+        *[a_step(a_split(), touched=Touched(producers=1, consumers=1, topics=4000, coordinators=0))] * 3
+    ),
+    "splits with moves": batch_of(*[a_step(a_split())] * 30, *[MOVE] * 30),
+    "coordinators": batch_of(a_step(RaiseCoordinators(before=16, after=20))),
+    "partitions": batch_of(a_step(AddPartitions(namespace="a/b", topic="persistent://a/b/t", before=2, after=4))),
+    "a deletion": batch_of(a_step(a_deletion("persistent://shop/a/t"), loss=LOST)),
+    "an eviction": batch_of(a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)),
+    "an unknown loss": batch_of(a_step(evicting(1), undo=evicting(1).inverse)),
+    "40 namespaces": batch_of(
+        *(a_step(each, loss=LOST, undo=each.inverse) for each in map(evicting, range(1, 41))), parts=(1,) * 40
+    ),
+    "a rollback": batch_of(*[MOVE] * 4, kind=ROLLBACK, title="Take back batch b1 of plan older, approved by operator"),
+}
+
+FIRST = RecordedAnswer(
+    answer_id=1,
+    plan_id="p",
+    batch_id="b1",
+    run="r/r/0",
+    decision=Decision.APPROVED,
+    answered_by="alice",
+    answered_at=NOW,
+    reason="made up",
+    step_ids=("b1.s01",),
+)
+END = QuestionEnd(
+    question_id=1,
+    plan_id="older",
+    batch_id="b1",
+    at=NOW,
+    reason=EndReason.CHANGED,
+    by_plan_id="new",
+    by_batch_id="b1",
+    words="made up",
+)
+FORMER = Former(end=END, steps=(a_step(a_move(bundle="0x10000000_0x20000000")),))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_has_few_words_above_the_ticks(kind: str, golden: Golden) -> None:
+    """A second request, in place of a former one, outside of the window, whose findings and notes are long."""
+    batch = KINDS[kind]
+    plan = a_plan(batch, notes=(LONG, LONG))
+    now = NOW - timedelta(hours=1)
+    words = body(plan, batch, NIGHT, first=FIRST, former=FORMER, now=now, page="/steward/plans/x#b1")
+    assert len(words.split()) <= MAX_WORDS
+    usual = body(plan, batch, NIGHT, now=now, page="/x")
+    assert len(usual.split()) <= MAX_WORDS
+    told = f"{subject(plan, batch)}\n\n{usual}".replace("\\", "")
+    golden(told.replace(plan.digest, "DIGEST").replace(plan.digest[:12], "DIGEST"))
+
+
+def test_once_it_is_answered_nothing_is_said_of_an_answer() -> None:
+    """The card of an answered batch says nothing of a rejection, of other values, or of the time for an answer."""
+    batch = KINDS["an eviction"]
+    card = decision_of(a_plan(batch), batch, NIGHT, now=NOW)
+    answering = " ".join(set(card.lines) - set(card.lines_answered))
+    assert all(words in answering for words in ("If rejected", "evicts nothing now", "No answer within"))
+    assert not any(words in " ".join(card.lines_answered) for words in ("If rejected", "No answer within"))
+
+
+def test_an_approval_that_no_window_would_meet_is_said_to_be_refused() -> None:
+    batch = KINDS["an eviction"]
+    told = decision_of(a_plan(batch), batch, NIGHT, now=NOW).when
+    assert told.startswith("An approval now is refused: the next maintenance window opens")
