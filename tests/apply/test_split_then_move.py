@@ -134,11 +134,17 @@ def drains(site: Worksite, broker: str) -> None:
     site.policy = site.policy.model_copy(update={"brokers": BrokersPolicy(draining=(broker,))})
 
 
+def few_clients_may_reconnect(site: Worksite, _target: str) -> None:
+    """The operator lets fewer clients reconnect at once than any of the topics has."""
+    site.policy = quick_policy(apply={"most_clients_per_step": 7})
+
+
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
         pytest.param(drains, "refused", id="the target drains"),
         pytest.param(lambda site, target: site.simulator.stop_broker(target), "drifted", id="the target is gone"),
+        pytest.param(few_clients_may_reconnect, "refused", id="a part has too many clients"),
     ],
 )
 def test_a_move_that_cannot_follow_stops_the_splits(

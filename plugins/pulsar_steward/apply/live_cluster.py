@@ -232,8 +232,13 @@ class LiveCluster(WholeLook, ClusterFacts):
 
     @once
     def clients(self, change: BundleChange) -> int:
-        """Clients that have to reconnect, from the owner's statistics (up to 1 min old)."""
+        """Clients that have to reconnect, from the owner's statistics (up to 1 min old).
+
+        Before the split that makes a part, nobody owns it: the planned owner's statistics have its topics.
+        """
         owner = self._owner(change)
+        if owner is None and not self.has_bundle(change) and present_owner(change) in self.listed():
+            owner = present_owner(change)
         return kind_of(change).clients(self.reader, owner) if owner else 0
 
     @once

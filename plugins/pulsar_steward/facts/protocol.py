@@ -169,7 +169,7 @@ class ClusterFacts(Protocol):
         """Owner of the bundle, ``host:webport``; None: no broker; `Unknown`: it may be between two brokers."""
 
     def clients(self, change: BundleChange) -> int:
-        """Producers and consumers that have to reconnect; 0 if the bundle has no owner."""
+        """Producers and consumers that have to reconnect, also of a part before its split; 0: nobody owns it."""
 
     def throughput(self, change: BundleChange) -> float | Unknown:
         """Throughput of the bundle in and out, in bytes per second; read only if the load manager sheds."""

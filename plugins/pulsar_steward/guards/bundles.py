@@ -104,6 +104,7 @@ class Clients(BundleGuard):
 
     name = "clients"
     objection = Objection.REFUSED
+    ahead = True
 
     def check_change(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more clients than `apply.most_clients_per_step`."""

@@ -14,7 +14,7 @@ from pulsar_steward.model.canonical import canonical_json, digest
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, Step, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, Step, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -104,6 +104,11 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[Placement, ...] = ()
     parts: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
     takes_back: TakenBack | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes of its steps, in order."""
+        return tuple(step.change for step in self.steps)
 
     @property
     def is_rollback(self) -> bool:

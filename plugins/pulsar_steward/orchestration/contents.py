@@ -20,6 +20,7 @@ from pulsar_steward.model.plan import (
     share_goal,
     what_rests,
 )
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.bundles.balance import PLANNER as MOVES
 
 if TYPE_CHECKING:
@@ -134,15 +135,19 @@ def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
     return msgspec.structs.replace(batch, findings=tuple(each for each in batch.findings if each.check_id in checks))
 
 
-def unasked_splits(
+def unasked_batches(
     plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]
 ) -> tuple[Batch, ...]:
-    """Splits in a plan that nobody is asked about, as a person said no to them, or to moves if they move parts."""
+    """Splits, and changes of namespaces' settings, that nobody is asked about, as a person said no to them.
+
+    A no to moves is one to splits that move parts.
+    """
     contents = Contents(plan)
     return tuple(
         batch
         for batch in plan.batches
         if batch.kind == BUNDLE_SPLIT
+        or any(isinstance(change, ChangeSetting) and change.topic is None for change in batch.changes)
         if silence_of(batch, silenced)[0] or contents.rejection_of(contents.of_batch(batch.batch_id), lately)
     )
 

@@ -11,10 +11,9 @@ from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.waiting import why_unasked
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.plan import goal_of
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
-from pulsar_steward.orchestration.contents import unasked_splits
+from pulsar_steward.orchestration.contents import unasked_batches
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
 from pulsar_steward.orchestration.publish import SnapshotView, decide
@@ -112,16 +111,17 @@ def plan_around_noes(
     """The plan in which nothing waits for what nobody is asked about, as a person said no to it.
 
     Bundles are split alone where a person said no to moves of their parts: a split alone moves no client and is of use
-    by itself. Splits to which a person said no keep no bundle of their namespace from other moves.
+    by itself. Splits to which a person said no keep no bundle of their namespace from other moves, and settings keep no
+    other settings waiting.
     """
     while True:
         made = make_plan(facts)
-        noes = unasked_splits(made, rejected, silenced)
+        noes = unasked_batches(made, rejected, silenced)
         stay = facts.parts_stay.union(batch.steps[0].change.namespace for batch in noes if batch.further_goals)
-        unasked = facts.unasked.union(goal_of(batch) for batch in noes if not batch.further_goals)
+        unasked = facts.unasked.union(batch.changes for batch in noes if not batch.further_goals)
         if (stay, unasked) == (facts.parts_stay, facts.unasked):
             notes = (
-                f"{batch.title}: not asked about, as a person said no to it; other moves need not wait for it."
+                f"{batch.title}: not asked about, as a person said no to it; other changes need not wait for it."
                 for batch in noes
             )
             return msgspec.structs.replace(made, notes=(*made.notes, *notes))

@@ -20,6 +20,7 @@ from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, VERSIONS_UNKNOWN, Unkn
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import Setting, SettingName
+from pulsar_steward.model.step import Change
 from pulsar_steward.model.subscription import Cursor, SubscriptionState, holding
 from pulsar_steward.model.topics import PARTITION_END, namespace_of
 from pulsar_steward.planners.bundles.facts import BundleFacts
@@ -100,8 +101,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         proposed: Kinds of the batches that earlier planners of the same plan propose.
         moving: Brokers from or to which earlier planners of the same plan move bundles.
         parts_stay: Namespaces whose bundles are split without a move of parts, as a person said no to these moves.
-        unasked: Goals (`pulsar_steward.model.plan.goal_of`) of splits that nobody is asked about, as a person said no
-            to them: they claim no namespace.
+        unasked: Changes of batches that nobody is asked about, as a person said no to them: they claim no namespace.
         unseen: Names in the policy that match nothing in the cluster.
         policy: Thresholds and limits.
     """
@@ -138,7 +138,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     proposed: frozenset[str] = frozenset()
     moving: frozenset[str] = frozenset()
     parts_stay: frozenset[str] = frozenset()
-    unasked: frozenset[str] = frozenset()
+    unasked: frozenset[tuple[Change, ...]] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
 

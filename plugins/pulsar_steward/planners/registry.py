@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.plan import Plan, goal_of, numbered
+from pulsar_steward.model.plan import Plan, numbered
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal, joined, told_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from pulsar_steward.model.plan import Batch
+    from pulsar_steward.model.step import Change
     from pulsar_steward.planners.base import Planner
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.policy.schema import Policy
@@ -94,15 +95,17 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
     return proposals
 
 
-def claimed_by(proposals: Iterable[Proposal], unasked: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+def claimed_by(
+    proposals: Iterable[Proposal], unasked: Collection[tuple[Change, ...]]
+) -> tuple[frozenset[str], frozenset[str]]:
     """Namespaces with moved or split bundles, and namespaces with changed settings (not a topic's own).
 
     Args:
         proposals: The proposals.
-        unasked: Goals of batches that claim nothing.
+        unasked: Changes of batches that claim nothing.
     """
-    batches = (batch for each in proposals for batch in each.batches if batch.steps and goal_of(batch) not in unasked)
-    changes = [step.change for batch in batches for step in batch.steps]
+    batches = (batch for each in proposals for batch in each.batches if batch.changes and batch.changes not in unasked)
+    changes = [change for batch in batches for change in batch.changes]
     disturbed = (kind_of(change).disturbs for change in changes)
     settings = (change for change in changes if isinstance(change, ChangeSetting))
     return (

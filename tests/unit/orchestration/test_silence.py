@@ -14,14 +14,15 @@ from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, Batch, goal_of
-from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
-from pulsar_steward.orchestration.asked import AskedBatch, SilencedGoal
+from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
+from pulsar_steward.orchestration.observing import plan_around_noes
 from pulsar_steward.orchestration.publish import Publication, SnapshotView, decide
 from pulsar_steward.orchestration.question_form import APPROVE, NEVER, REJECT, SNOOZE, SNOOZE_DAYS, UNTIL_WORSE
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import ASKED_DIGEST, NOW, a_batch, a_finding, a_plan, a_step
+from tests.builders import ASKED_DIGEST, NOW, a_batch, a_finding, a_plan, a_step, planning_facts_with
 from tests.cases import cases
 from tests.unit.orchestration.answering import FIRST, GONE, POLICY, RUN, event
 from tests.unit.orchestration.test_publish import (
@@ -37,6 +38,8 @@ from tests.unit.orchestration.test_publish import (
     in_short,
     rejected,
 )
+from tests.unit.planners.proposals import KNOWN
+from tests.unit.planners.test_nearly_full import HOLD, KEPT, ORDERS, a_namespace, found
 
 WORSE = msgspec.structs.replace(SHOP_LATER, findings=(a_finding(Severity.CRITICAL),))
 
@@ -257,3 +260,31 @@ def test_a_comment_that_cannot_be_kept_does_not_undo_a_no(option: str) -> None:
     answer = said(option, comment=7)
     assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
     assert "the comment is not a text" in answer.reason
+
+
+FOR_EVER = Retention(minutes=-1, megabytes=-1)
+
+
+@pytest.mark.parametrize("kept", [FOR_EVER, KEPT], ids=["another goal", "the same goal"])
+def test_settings_that_nobody_is_asked_about_keep_no_others_waiting(kept: Retention) -> None:
+    """A quota is raised where a person said no to another retention; what is asked keeps later settings waiting.
+
+    Where the retention has to be raised for the quota, both proposals have one goal.
+    """
+    findings = (
+        found(),
+        *(a_finding(check_id=each, subject=ORDERS) for each in ("retention-unbounded", "delayed-past-ttl")),
+    )
+    fact = a_namespace(own={SettingName.SIZE_QUOTA: HOLD, SettingName.RETENTION: kept})
+    facts = planning_facts_with(3, findings=findings, namespaces=(fact,), **KNOWN)
+    (unwanted,) = plan_around_noes(facts, [], []).batches
+    every: list[tuple[list[RejectedBatch], list[SilencedGoal]]]
+    every = [([rejected(unwanted, 1)], []), ([], [silenced(unwanted)])]
+    for noes in every:
+        plan = plan_around_noes(facts, *noes)
+        (question,) = decide(plan, SnapshotView.COMPLETE, (), *noes).questions.asked
+        assert "size quota to" in plan.batch(question.batch_id).title
+        assert [batch.changes for batch in plan.batches if batch.batch_id != question.batch_id] == [unwanted.changes]
+        (waits,) = (note for note in plan.notes if "changes other settings of it first" in note)
+        assert "neither a longer time to live" in waits
+        assert any("other changes need not wait for it" in note for note in plan.notes)

@@ -186,4 +186,4 @@ def test_splits_that_nobody_is_asked_about_keep_no_bundle_from_other_moves() -> 
         (others,) = (batch for batch in plan.batches if batch.kind == BUNDLE_BALANCE)
         assert NAMESPACE in {step.change.namespace for step in others.steps}
         assert not any("are left where they are" in note for note in plan.notes)
-        assert any("other moves need not wait for it" in note for note in plan.notes)
+        assert any("other changes need not wait for it" in note for note in plan.notes)
