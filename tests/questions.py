@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.approval import body
+from pulsar_steward.report.approval import body, subject
 from pulsar_steward.report.details import details
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ DETAILS = "## Details"
 
 
 def question(plan: Plan, batch: Batch, policy: Policy | None = None, *, page: str = "", **fields: Any) -> str:
-    """Card and details, without the plan's digest and Markdown's backslashes."""
+    """Subject, card and details, without the plan's digest and Markdown's backslashes."""
     policy = policy or Policy()
-    card = body(plan, batch, policy, page=page, **fields).replace("\\", "")
+    card = f"{subject(plan, batch)}\n\n{body(plan, batch, policy, page=page, **fields)}".replace("\\", "")
     fields.pop("first", None)
     sections = details(plan, batch, policy, **fields)
     told = [line for title, lines in sections for line in (f"### {title}", *(f"- {each}" for each in lines))]

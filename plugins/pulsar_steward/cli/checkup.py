@@ -1,8 +1,10 @@
 """``steward checkup``: diagnoses a cluster, prints a report, and changes nothing."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from pulsar_steward.cli.access import ClusterAccess
@@ -26,6 +28,14 @@ Logs = Annotated[
     option("FILE...", "Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.", "--logs"),
 ]
 MoreLogs = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Further files of --logs.")]
+Since = Annotated[
+    str | None,
+    option(
+        "SPAN",
+        "Tells what is new, worse or gone since then, such as 8h, by kept snapshots.",
+        "--since",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
 
 
@@ -37,14 +47,18 @@ def checkup(
     html: HtmlFile = None,
     json: JsonFile = None,
     logs: Logs = None,
+    since: Since = None,
     verbose: Verbose = False,
 ) -> None:
     """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
     written = load_policy(source.policy)
     _check_places({"--html": html, "--json": json})
     files = _log_files(logs, more_logs)
+    back = None if since is None else _span_of(since)
     with snapshot_of(source, written) as seen:
         made = _composed(seen, written.for_cluster(seen.meta().cluster), files, source.access)
+        if back is not None:
+            made = _compared(made, seen, back)
     if html:
         from pulsar_steward.report.checkup.html import as_html  # noqa: PLC0415 - templates, which only a page needs
 
@@ -67,6 +81,26 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
         with progress() as say:
             logs = read_logs(files, access.secrets(), say)
     return checkup_of(seen, plan, thresholds, logs)
+
+
+def _span_of(since: str) -> timedelta:
+    from pulsar_steward.report.since import span_of  # noqa: PLC0415 - as above
+
+    return span_of(since)
+
+
+def _compared(made: Checkup, seen: Snapshot, back: timedelta) -> Checkup:
+    """The report with the difference from an earlier snapshot beside this one."""
+    from pulsar_steward.report.since import since_look  # noqa: PLC0415 - as above
+
+    found = since_look(made.troubles, seen, back)
+    if found is None:
+        tell(
+            f"--since: no earlier snapshot of {made.about.cluster} lies beside this one: keep each look by --keep DIR,"
+            " always the same, or read one that pulsar_observe took by --snapshot",
+            err=True,
+        )
+    return msgspec.structs.replace(made, since=found)
 
 
 def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:

@@ -118,7 +118,7 @@ def _snooze_fields() -> dict[str, Param]:
             type=["integer", "null"],
             minimum=1,
             maximum=MAX_SNOOZE_DAYS,
-            title="Days, if you snooze",
+            title="Snooze: ask again in days",
             description=(
                 f"For {SNOOZE} alone: nobody is asked this again before they are over. Empty:"
                 f" {SNOOZE_DAYS_BY_DEFAULT} days."
@@ -127,7 +127,7 @@ def _snooze_fields() -> dict[str, Param]:
         UNTIL_WORSE: Param(
             True,
             type=["boolean", "null"],
-            title="Or until it gets worse, if you snooze",
+            title="Snooze: sooner if worse",
             description=(
                 "Asked before that where a finding is more severe by then or a new one came, or more would be lost."
             ),

@@ -28,17 +28,30 @@ from pulsar_steward.pages.plan_data import MAX_EVENTS, Verification, story_csv
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, Renderer, asset, below_api, link_to
 from pulsar_steward.pages.sources import NotKnown, NotUnderstood
-from pulsar_steward.pages.troubles import all_troubles, trouble_view
+from pulsar_steward.pages.troubles import all_troubles, trouble_view, troubles_since
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
+from pulsar_steward.report.since import SPANS, span_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from pulsar_steward.ledger.events import LedgerEvent
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 
 EVENTS = 100
 EVENTS_OF_TROUBLE = 10
+
+
+def _asked(
+    severity: str = "",
+    check: str = "",
+    text: str = "",
+    order: Order = Order.SEVERITY,
+    page: Annotated[int, Query(ge=1)] = 1,
+) -> FindingQuery:
+    """The findings that a page's address asks for."""
+    return FindingQuery(severity=severity, check=check, text=text, order=order, page=page)
 
 
 @dataclass(frozen=True)
@@ -78,22 +91,35 @@ class Pages:
         self,
         request: Request,
         cluster: str,
-        severity: str = "",
-        check: str = "",
-        text: str = "",
-        order: Order = Order.SEVERITY,
-        page: Annotated[int, Query(ge=1)] = 1,
+        asked: Annotated[FindingQuery, Depends(_asked)],
         brokers: Literal["", "all"] = "",
+        since: Literal["", "1h", "8h", "24h"] = "",
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
         (card,) = cluster_cards(self.sources, cluster)
-        asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page)
         values = _of_snapshot(self.sources, card.cluster, asked, [each.plan_id for each in card.waiting])
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = newest_plans(self.sources, cluster)
-        usual: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
+        if since and (newest := self.sources.newest(cluster)) is not None:
+            values |= {
+                "since": troubles_since(self.sources, newest, span_of(since)),
+                "answers": self._answers(cluster, since),
+            }
+        usual: dict[str, Any] = {
+            "spans": SPANS,
+            "span": since,
+            "asked": asked,
+            "orders": list(Order),
+            "severities": list(Severity),
+        }
         return self.renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
+
+    def _answers(self, cluster: str, since: str) -> list[LedgerEvent]:
+        """What people said and did since then, the newest first."""
+        from_then = self.sources.now() - span_of(since)
+        events = history(self.sources.engine, Filter(cluster=cluster), most=EVENTS).events
+        return [each for each in events if each.person and each.at >= from_then][:EVENTS_OF_TROUBLE]
 
     def trouble(self, request: Request, cluster: str, trouble_id: str) -> Response:
         """One trouble: whom it meets, what to do, and what people answered about such ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +18,13 @@ from pulsar_steward.model.measures import IN_BYTES, TOPIC_BACKLOG
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
-from pulsar_steward.report.checkup.document import Counts, TroubleReport
-from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, pressing, verdict
+from pulsar_steward.report.checkup.document import Counts, SinceLook, TroubleReport, pressing
+from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, verdict
+from pulsar_steward.report.since import since_look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pages.sources import Sources
@@ -151,6 +154,16 @@ def troubles_in_short(sources: Sources, snapshot: Snapshot) -> TroublesInShort:
 def all_troubles(sources: Sources, snapshot: Snapshot) -> tuple[TroubleReport, ...]:
     """All troubles of a snapshot, the worst first."""
     return troubles_in(sources, snapshot).reports
+
+
+def troubles_since(sources: Sources, snapshot: Snapshot, span: timedelta) -> SinceLook | None:
+    """Difference from the cluster's snapshot that was the newest one a span earlier; None: there is none.
+
+    Raises:
+        SnapshotError: If a snapshot cannot be read.
+    """
+    compare = partial(since_look, all_troubles(sources, snapshot), snapshot, span)
+    return sources.kept.get(("since", snapshot.uri, span), compare)
 
 
 def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> TroubleView:

@@ -36,9 +36,9 @@ def body(
     now: datetime | None = None,
     page: str = "",
 ) -> str:
-    """Body of an approval request, in Markdown: the decision card, and where everything else is.
+    """Body of an approval request, in Markdown: the decision card below its headline, and where everything else is.
 
-    Airflow shows it above the ticks, and cannot fold a part of it.
+    Airflow shows it between the subject, which has the headline, and the ticks, and cannot fold a part of it.
 
     Args:
         plan: The plan.
@@ -52,7 +52,7 @@ def body(
     card = decision_of(plan, batch, policy, first=first, former=former, now=now)
     where = f"[All details]({page})" if page else "All details are on the plan's page"
     recorded = text(f"(plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}).")
-    return "\n\n".join((f"**{text(card.headline)}.**", bullets(card.lines), f"{where} {recorded}"))
+    return f"{bullets(card.lines_of_request)}\n\n{where} {recorded}"
 
 
 def labels(batch: Batch) -> dict[str, str]:

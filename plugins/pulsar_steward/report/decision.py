@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
-MAX_WORDS = 100
-"""Words of a card; an approval request adds bullets, a link and the plan's digest."""
+MAX_WORDS = 102
+"""Words of a card; an approval request adds a link and the plan's digest."""
 
 LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
@@ -74,18 +74,23 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines below the headline, for somebody who still has to answer."""
-        return self._fitting(rejected=self.rejected, without_loss=self.without_loss, when=self.when)
+        return tuple(filter(None, (self.worth, *self.lines_of_request)))
+
+    @property
+    def lines_of_request(self) -> tuple[str, ...]:
+        """The same for a request, whose subject tells worth and risk."""
+        return self._fitting(self.first, (self.rejected, self.without_loss, self.when))
 
     @property
     def lines_answered(self) -> tuple[str, ...]:
         """The lines below the headline, once the answer is given."""
-        return self._fitting()
+        return tuple(filter(None, (self.worth, *self._fitting("", ()))))
 
-    def _fitting(self, *, rejected: str = "", without_loss: str = "", when: str = "") -> tuple[str, ...]:
+    def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; evidence, changes and differences are cut to the words that the others leave."""
-        first, last = (self.first, self.worth), (self.clients, *self.beware, self.undo, rejected, without_loss, when)
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, *first, *last))
-        return tuple(filter(None, (*first, *_cut((*self.changed, *self.changes, self.why), left), *last)))
+        last = (self.clients, *self.beware, self.undo, *answering)
+        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *last))
+        return tuple(filter(None, (first, *_cut((*self.changed, *self.changes, self.why), left), *last)))
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -194,19 +199,19 @@ def _worth(batch: Batch) -> str:
 
 
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
-    """The most frequent changes, those that delete messages first, and the number of steps with others."""
+    """The most frequent changes, those that delete messages first; of more, the number of all steps comes first."""
     by_words: dict[str, list[Step]] = {}
     for step in steps:
         words = kind_of(step.change).describe().replace(f" of {step.change.namespace}:", ":", 1)
         by_words.setdefault(words, []).append(step)
     ordered = sorted(by_words.items(), key=lambda item: (not any(map(loses, item[1])), -len(item[1])))[:MAX_CHANGES]
-    for words, alike in ordered:
+    more = len(steps) - sum(len(alike) for _, alike in ordered)
+    for place, (words, alike) in enumerate(ordered):
         namespaces = {step.change.namespace for step in alike}
         first = next(iter(namespaces))
-        place = "" if first in words else f"{first}: "
-        yield f"{place}{words}" if len(namespaces) == 1 else f"{counted(len(namespaces), 'namespace')}: {words}"
-    if more := len(steps) - sum(len(alike) for _, alike in ordered):
-        yield f"and {counted(more, 'more step')}"
+        where = f"{first}: " if len(namespaces) == 1 else f"{counted(len(namespaces), 'namespace')}: "
+        of_all = f"{counted(len(steps), 'step')}, first " if more and not place else ""
+        yield f"{of_all}{'' if first in words else where}{words}"
 
 
 def _stays(plan: Plan, batch: Batch) -> Iterator[str]:
@@ -229,7 +234,8 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         seconds = seconds_without_service(batch, policy) if policy else None
         lasts = f"about {seconds_in_words(seconds, rounded=True)}" if seconds else "a moment"
         topics = counted(sum(step.touched.topics for step in moving), "partition is", "partitions are")
-        clients = counted(sum(step.touched.clients for step in moving), "client reconnects", "clients reconnect")
+        number = sum(step.touched.clients for step in moving)
+        clients = counted(number, "client reconnects", "clients reconnect") if number else "no client reconnects"
         parts = [f"{topics} not served for {lasts}, one bundle after the other", clients]
     if coordinators:
         parts.append(counted(coordinators, "transaction coordinator pauses", "transaction coordinators pause"))

@@ -47,7 +47,8 @@ from pulsar_steward.snapshots.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from pulsar_steward.checks.views import SqlView
 
@@ -91,18 +92,36 @@ class Snapshot:
 
     def earlier(self, most: int) -> list[Snapshot]:
         """Finished snapshots of the same cluster before this one, newest first; none if the folder has another name."""
+        return list(islice((each for each in self._before() if each.has(SUCCESS)), most))
+
+    def as_of(self, moment: datetime) -> Snapshot | None:
+        """Newest diagnosed snapshot of the same cluster that was taken by a time; else the oldest one before this one.
+
+        Only the small tables of it may be left. None: there is no earlier diagnosed snapshot.
+        """
+        oldest = None
+        for each in self._before():
+            if each.has(FINDINGS.name) and each.has(VERDICTS.name):
+                oldest = each
+                if each.meta().taken_at <= moment:
+                    break
+        return oldest
+
+    def has(self, name: str) -> bool:
+        """True if its folder has a file or a table of this name."""
+        (info,) = self._files.get_file_info([f"{self._path}/{name}"])
+        return bool(info.type is not fs.FileType.NotFound)
+
+    def _before(self) -> Iterator[Snapshot]:
+        """Earlier snapshots of the same cluster, finished or not, newest first."""
         folder, _, name = self._path.rpartition("/")
         if not name.startswith("taken_at="):
-            return []
+            return
         uri = self.uri.rstrip("/").rpartition("/")[0]
         names = sorted(info.base_name for info in self._files.get_file_info(fs.FileSelector(folder)))
-        before = [each for each in reversed(names) if each.startswith("taken_at=") and each < name]
-        finished = (each for each in before if self._is_file(f"{folder}/{each}/{SUCCESS}"))
-        return [Snapshot(f"{uri}/{each}", self._files, f"{folder}/{each}") for each in islice(finished, most)]
-
-    def _is_file(self, path: str) -> bool:
-        (info,) = self._files.get_file_info([path])
-        return bool(info.type is fs.FileType.File)
+        for each in reversed(names):
+            if each.startswith("taken_at=") and each < name:
+                yield Snapshot(f"{uri}/{each}", self._files, f"{folder}/{each}")
 
     def meta(self) -> SnapshotMeta:
         """Metadata of the snapshot, with the names of unread brokers and namespaces."""

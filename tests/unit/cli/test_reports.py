@@ -54,6 +54,18 @@ def test_a_checkup_ends_with_what_it_comes_to(
     assert words in ended.out
 
 
+def test_the_difference_from_an_earlier_look_is_told(steward: Steward, tmp_path: Path) -> None:
+    """`--since` compares with the snapshot of then beside this one, and says where there is none."""
+    then = NOW - timedelta(hours=9)
+    written(tmp_path / f"taken_at={then:%Y%m%dT%H%M%SZ}", snapshot=meta(taken_at=then))
+    now = written(tmp_path / "taken_at=20260301T120000Z", **skewed())
+    assert "Since 2026-03-01 03:00 UTC: +1 trouble" in steward("checkup", "--snapshot", now, "--since", "8h").out
+    alone = written(tmp_path / "alone", **skewed())
+    ended = steward("checkup", "--snapshot", alone, "--since", "8h")
+    assert (ended.code, "no earlier snapshot of east" in ended.err) == (1, True)
+    assert "'8' is no span of time" in steward("checkup", "--snapshot", now, "--since", "8").err
+
+
 @pytest.mark.parametrize(("options", "verbose"), [([], False), (["-v"], True), (["--verbose"], True)])
 def test_everything_is_told_on_request(steward: Steward, snapshot: str, options: list[str], *, verbose: bool) -> None:
     """Sources and reasons are printed with `--verbose` only."""

@@ -112,6 +112,15 @@ def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
     assert "page 2 of 2" in words(client, "/clusters/east?page=999")
 
 
+def test_the_difference_from_an_earlier_look_is_told(client: Client) -> None:
+    """The page compares with the snapshot of then, and lists what people said since; other spans are refused."""
+    read = words(client, "/clusters/east?since=24h")
+    assert "Since 2026-03-01 10:15 UTC: 2 worse Worse: Acknowledgements" in read
+    assert "approved in the Airflow UI" in read[read.index("Since 2026") :]
+    assert 'id="since"' not in client.get("/clusters/east").text
+    assert client.get("/clusters/east?since=2d").status_code == 422
+
+
 def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -> None:
     """The plan page shows each step's brokers, guards, clients, answers and outcome, and how to roll back."""
     read = words(client, f"/plans/{plans['east'].plan_id}")

@@ -13,7 +13,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.report.approval import labels
 from tests.builders import NOW, a_batch, a_plan, a_split, a_step
-from tests.questions import DETAILS, question
+from tests.questions import question
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
@@ -88,7 +88,6 @@ def words_of(batch: Batch, **fields: Any) -> str:
 
 def test_many_steps_are_told_by_sums(golden: Golden) -> None:
     words = words_of(a_group(60))
-    assert len(words.split(DETAILS)[0].split()) <= 120
     golden(words)
 
 
@@ -109,7 +108,7 @@ def test_what_is_lost_is_summed_up() -> None:
     """Headings count the steps that delete messages or stop producers, and the headline tells the total loss."""
     words, lost = words_of(a_group(60)), sum(number << 20 for number in range(1, 60, 2))
     assert words.startswith(
-        f"**Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 60 namespaces, now.**"
+        f"east: Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 60 namespaces, now ("
     )
     assert "### 60 steps LETS BROKERS DELETE MESSAGES" in words
     assert "### 60 steps stops producers of a topic that is over it" in words

@@ -156,6 +156,7 @@ def _checkup(
         checks=checks,
         planning=planning_of(plan, checks, Policy()),
         measures=Measures(brokers=(), crowded=(), backlog=(), limited=(), ack_holes=(), delayed=(), trends=()),
+        since=None,
     )
 
 

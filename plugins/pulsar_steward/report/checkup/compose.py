@@ -71,6 +71,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
+        since=None,
     )
 
 

@@ -17,11 +17,12 @@ from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures import Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -169,6 +170,63 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: Annotated[str | None, Meta(description="the proposed batch; null: none is proposed")]
 
 
+def pressing(troubles: Sequence[TroubleReport]) -> tuple[TroubleReport, ...]:
+    """The troubles that are more than information, the worst first."""
+    return tuple(each for each in troubles if each.severity is not Severity.INFO)
+
+
+MOST_NAMED = 3
+"""Maximum number of new, worse or gone troubles that are named."""
+
+
+class ChangedTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A trouble that is new, worse or gone."""
+
+    trouble_id: str
+    headline: str
+    where: Annotated[str, Meta(description="whom it meets, or met")]
+    change: Annotated[str, Meta(description="how it got worse, from old to new; empty: it is new, or gone")] = ""
+
+    @property
+    def words(self) -> str:
+        """Headline, with whom it meets and how it changed."""
+        return f"{self.headline}: {self.where}{f' ({self.change})' if self.change else ''}"
+
+
+class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
+    """Difference from an earlier snapshot; information is no trouble here.
+
+    Attributes:
+        taken_at: When the earlier snapshot was taken.
+    """
+
+    taken_at: Annotated[datetime, Meta(description="when the earlier snapshot was taken, UTC")]
+    new: tuple[ChangedTrouble, ...]
+    worse: tuple[ChangedTrouble, ...]
+    gone: tuple[ChangedTrouble, ...]
+
+    @property
+    def words(self) -> str:
+        """The difference in a line: ``Since 02:00: +2 troubles, 1 worse, 3 gone``."""
+        parts = (
+            f"+{counted(len(self.new), 'trouble')}" if self.new else "",
+            f"{len(self.worse):,} worse" if self.worse else "",
+            f"{len(self.gone):,} gone" if self.gone else "",
+        )
+        return f"Since {time_in_words(self.taken_at)}: {', '.join(filter(None, parts)) or 'nothing new, worse or gone'}"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The troubles by name: new ones, worse ones, and those that are gone."""
+        kinds = (("New", self.new), ("Worse", self.worse), ("Gone", self.gone))
+        return tuple(f"{kind}: {words}" for kind, troubles in kinds for words in _named(troubles))
+
+
+def _named(troubles: Sequence[ChangedTrouble]) -> tuple[str, ...]:
+    more = len(troubles) - MOST_NAMED
+    return (*(each.words for each in troubles[:MOST_NAMED]), *([f"and {more:,} more"] if more > 0 else []))
+
+
 class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that a person would be asked to approve together."""
 
@@ -206,6 +264,10 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[CheckReport, ...]
     planning: Planning
     measures: Measures
+    since: Annotated[
+        SinceLook | None,
+        Meta(description="difference from an earlier snapshot; null: not asked for, or none is there"),
+    ]
 
     def with_outlook(self, outlook: Outlook) -> tuple[CheckReport, ...]:
         """Checks of one outlook, in order."""

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason
+from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason, pressing
 from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
@@ -75,11 +75,6 @@ def verdict(outcome: CheckupOutcome, counts: Counts, troubles: Sequence[TroubleR
             return "could not look: no check could say that it is clear, so nothing is known to be well"
 
 
-def pressing(troubles: Sequence[TroubleReport]) -> tuple[TroubleReport, ...]:
-    """The troubles that are more than information, the worst first."""
-    return tuple(each for each in troubles if each.severity is not Severity.INFO)
-
-
 def in_a_line(trouble: TroubleReport) -> str:
     """What is wrong, where, since when, why, what not to do, and whether there is a plan."""
     return f"{trouble.headline}{after_headline(trouble)}"
@@ -128,6 +123,9 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     yield from wrapped(f"RESULT: {verdict(checkup.outcome, checkup.counts, checkup.troubles)}", width, style=style)
     if checkup.worst_first():
         yield from wrapped(tally(checkup.counts), width)
+    if checkup.since:
+        yield from wrapped(checkup.since.words, width)
+        yield from bullets(checkup.since.lines, width, indent=4)
     if about.complete:
         return
     yield Text()

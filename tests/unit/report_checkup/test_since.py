@@ -1,0 +1,104 @@
+"""Troubles since an earlier look."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
+from pulsar_steward.report.since import compared, since_look, span_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import NOW, a_finding
+from tests.cases import row_by_row
+from tests.unit.report_checkup import snapshots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.report.checkup.document import SinceLook, TroubleReport
+
+EIGHT = timedelta(hours=8)
+
+
+def troubles(*findings: Finding) -> list[TroubleReport]:
+    """Troubles of these findings."""
+    return [trouble_report(each, ()) for each in troubles_found(check_reports(findings, ()))]
+
+
+def change(then: list[TroubleReport], now: list[TroubleReport]) -> SinceLook:
+    """The difference."""
+    return compared(now, then, NOW)
+
+
+def stalled(*names: str, severity: Severity = Severity.WARNING) -> list[TroubleReport]:
+    """Subscriptions that stand still, of these topics."""
+    return troubles(
+        *(
+            a_finding(severity, check_id="subscription-stalled", subject=f"persistent://shop/a/{each} subscription app")
+            for each in names
+        )
+    )
+
+
+@row_by_row(
+    "then, now, words",
+    ([], stalled("t"), "+1 trouble"),
+    (stalled("t"), [], "1 gone"),
+    (stalled("t"), stalled("t"), "nothing new, worse or gone"),
+    (stalled("t"), stalled("t", "u"), "1 worse"),
+    (stalled("t"), stalled("t", severity=Severity.CRITICAL), "1 worse"),
+    (stalled("t", "u"), stalled("t"), "nothing new, worse or gone"),
+    (troubles(a_finding(Severity.INFO)), [], "nothing new, worse or gone"),
+)
+def test_what_came_grew_or_went_is_told(then: list[TroubleReport], now: list[TroubleReport], words: str) -> None:
+    """Information is no trouble, and fewer of a trouble is none that is gone."""
+    assert change(then, now).words == f"Since 2026-03-01 12:00 UTC: {words}"
+
+
+def test_a_worse_trouble_says_how() -> None:
+    """The number of those that it meets, from old to new; of several new ones, three are named."""
+    (line,) = change(stalled("t"), stalled("t", "u")).lines
+    assert line.startswith("Worse: ")
+    assert line.endswith("(1 → 2)")
+    many = troubles(*(a_finding(check_id=each) for each in ("tc-skew", "bundle-topic-skew", "a", "b", "c")))
+    assert change([], many).lines[-1] == "New: and 2 more"
+
+
+def test_the_snapshot_of_that_time_is_compared(tmp_path: Path) -> None:
+    """The newest one by then, or else the oldest; one that was not diagnosed, or another cluster's, is none."""
+    at = {hours: NOW.astimezone(UTC) - timedelta(hours=hours) for hours in (0, 2, 9, 30)}
+    for hours, taken in at.items():
+        rows = snapshots.skewed() if hours in {0, 9} else {}
+        _written(tmp_path, taken, **rows)
+    newest = open_snapshot(str(tmp_path / f"taken_at={at[0]:%Y%m%dT%H%M%SZ}"))
+    (tmp_path / f"taken_at={at[9] + timedelta(minutes=30):%Y%m%dT%H%M%SZ}").mkdir()
+    now = troubles(*newest.findings(as_judged=True))
+
+    def compared_with(hours: int) -> datetime | None:
+        found = since_look(now, newest, timedelta(hours=hours))
+        return found.taken_at if found else None
+
+    assert [compared_with(hours) for hours in (1, 8, 24, 48)] == [at[2], at[9], at[30], at[30]]
+    alone = open_snapshot(str(tmp_path / f"taken_at={at[30]:%Y%m%dT%H%M%SZ}"))
+    assert since_look(now, alone, EIGHT) is None
+
+
+def _written(folder: Path, taken_at: datetime, **rows: snapshots.Rows) -> None:
+    meta = snapshots.meta(taken_at=taken_at)
+    snapshots.written(folder / f"taken_at={taken_at:%Y%m%dT%H%M%SZ}", snapshot=meta, **rows)
+
+
+@row_by_row("text, span", ("30min", timedelta(minutes=30)), ("8h", EIGHT), ("2d", timedelta(days=2)))
+def test_a_span_is_a_number_and_a_unit(text: str, span: timedelta) -> None:
+    assert span_of(text) == span
+
+
+@pytest.mark.parametrize("text", ["", "8", "h", "-8h", "8 h", "8h30min", "0h", "8weeks", "999999d"])
+def test_any_other_text_is_no_span(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no span of time"):
+        span_of(text)
