@@ -78,7 +78,7 @@ def _story(plan: Plan, record: BatchRecord, intents: Sequence[Intent], seen_at: 
         ended, approved = len(record.outcomes), counted(len(record.answers[-1].step_ids), "approved step")
         yield f"{ended} of {approved} {'has' if ended == 1 else 'have'} come to an end"
     for proof in record.proofs:
-        yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
+        yield f"{'proved' if proof.proved else 'verification failed'} {_at(proof.at)}: {proof.reason}"
 
 
 def _answer_lines(answer: RecordedAnswer) -> Iterator[str]:

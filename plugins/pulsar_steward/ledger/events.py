@@ -109,7 +109,7 @@ def _intent(row: RowMapping, *_: object) -> Told:
 
 
 def _proof(row: RowMapping, *_: object) -> Told:
-    tone, said = ("good", "proved") if row["proved"] else ("bad", "not proved")
+    tone, said = ("good", "proved") if row["proved"] else ("bad", "verification failed")
     return EventKind.PROVED, tone, f"{said}: {row['reason']}"
 
 

@@ -32,8 +32,8 @@ MANY = {
     Occasion.UNKNOWN: "batches have a call of which nobody knows what came",
     Occasion.HALTED: "halts of all changes",
     Occasion.RESUMED: "times changes may be made again",
-    Occasion.FINDING_NEW: "critical findings are new",
-    Occasion.FINDING_GONE: "findings are no longer critical",
+    Occasion.FINDING_NEW: "critical troubles are new or worse",
+    Occasion.FINDING_GONE: "troubles are no longer critical",
 }
 """Words for several notices of an occasion, after their number."""
 
@@ -151,6 +151,11 @@ def plan_path(plan_id: str, batch_id: str) -> str:
 def cluster_path(cluster: str) -> str:
     """Address of a cluster's page."""
     return PAGES + _path("clusters", cluster)
+
+
+def trouble_path(cluster: str, trouble_id: str) -> str:
+    """Address of a trouble's page."""
+    return PAGES + _path("clusters", cluster, "troubles", trouble_id)
 
 
 def history_path(cluster: str) -> str:

@@ -1,4 +1,4 @@
-"""Events that people are notified of, derived from rows of the ledger and from findings; pure functions.
+"""Events that people are notified of, derived from rows of the ledger and from troubles; pure functions.
 
 A repeated derivation gives the same notices with the same keys, so that the caller knows which are new. Names and
 reasons come from outside: each is shown on one line, and shortened if it is very long.
@@ -20,8 +20,10 @@ from pulsar_steward.ledger.waiting import UNASKED_AFTER, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.notify.compose import VARIABLES, cluster_path, history_path, plan_path, question_path
+from pulsar_steward.notify.compose import VARIABLES, cluster_path, history_path, plan_path, question_path, trouble_path
 from pulsar_steward.outside_text import shown
+from pulsar_steward.report.checkup.document import TroubleReport
+from pulsar_steward.report.since import compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.halts import HaltRow
     from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
+    from pulsar_steward.report.checkup.document import ChangedTrouble
 
 MAX_NAME = 200
 """Maximum length of a title or subject from outside in a line, in characters."""
@@ -65,16 +68,8 @@ SEVERITIES = {
 }
 
 
-class CriticalFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A critical finding of one snapshot."""
-
-    check_id: str
-    subject: str
-    evidence: str
-
-
-class CriticalFindings(msgspec.Struct, frozen=True, kw_only=True):
-    """Critical findings of one snapshot, and the conclusions from their absence.
+class CriticalTroubles(msgspec.Struct, frozen=True, kw_only=True):
+    """Critical troubles of one snapshot, and the conclusions from their absence.
 
     Attributes:
         judged: Checks for which a missing finding means no problem: they judged the snapshot, it is complete, and all
@@ -83,7 +78,7 @@ class CriticalFindings(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshot_id: str
     taken_at: datetime
-    findings: tuple[CriticalFinding, ...]
+    troubles: tuple[TroubleReport, ...]
     judged: frozenset[str]
 
 
@@ -189,41 +184,49 @@ def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
         )
 
 
-def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:
-    """Notices of critical findings that are new, or gone, by the last snapshots of a cluster, oldest first.
+def trouble_notices(cluster: str, snapshots: Sequence[CriticalTroubles]) -> Iterator[Notice]:
+    """Notices of critical troubles that are new, worse or gone, by the last snapshots of a cluster, oldest first.
 
-    Findings of the first snapshot make no notice: they were notified before, or are too old. A finding is gone only if
-    a complete snapshot proves it, judged by its check.
+    Troubles of the first snapshot make no notice: they were notified before, or are too old. A trouble is gone only if
+    a complete snapshot proves it, judged by its checks.
     """
     if not snapshots:
         return
-    standing = {(each.check_id, each.subject): each for each in snapshots[0].findings}
+    standing = snapshots[0].troubles
     for snapshot in snapshots[1:]:
-        found = {(each.check_id, each.subject): each for each in snapshot.findings}
-        for name, finding in found.items():
-            if name not in standing:
-                yield _finding_notice(cluster, Occasion.FINDING_NEW, snapshot, finding)
-        for name, finding in standing.items():
-            if name not in found and finding.check_id in snapshot.judged:
-                yield _finding_notice(cluster, Occasion.FINDING_GONE, snapshot, finding)
-        kept = {name: each for name, each in standing.items() if each.check_id not in snapshot.judged}
-        standing = kept | found
+        by_id = {each.trouble_id: each for each in snapshot.troubles}
+        difference = compared(snapshot.troubles, standing, snapshot.taken_at)
+        for each in (*difference.new, *difference.worse):
+            yield _trouble_notice(cluster, Occasion.FINDING_NEW, snapshot, each, by_id[each.trouble_id])
+        before = {each.trouble_id: each for each in standing}
+        unjudged = []
+        for each in difference.gone:
+            trouble = before[each.trouble_id]
+            if snapshot.judged.issuperset(trouble.check_ids):
+                yield _trouble_notice(cluster, Occasion.FINDING_GONE, snapshot, each, trouble)
+            else:
+                unjudged.append(trouble)
+        standing = (*snapshot.troubles, *unjudged)
 
 
-def _finding_notice(cluster: str, occasion: Occasion, snapshot: CriticalFindings, finding: CriticalFinding) -> Notice:
-    new, check_id = occasion is Occasion.FINDING_NEW, _name(finding.check_id)
-    said = f"{'' if new else 'It was: '}{_reason(finding.evidence)}"
-    words = "critical, and new" if new else "no longer critical"
+def _trouble_notice(
+    cluster: str, occasion: Occasion, snapshot: CriticalTroubles, changed: ChangedTrouble, trouble: TroubleReport
+) -> Notice:
+    is_gone = occasion is Occasion.FINDING_GONE
+    kind = "no longer critical" if is_gone else "critical, and worse" if changed.change else "critical, and new"
+    because = f"{trouble.because}. " if trouble.because else ""
+    to_do = f"First: {trouble.to_do[0]}" if trouble.to_do and not is_gone else ""
+    said = _reason(" ".join(filter(None, ("" if is_gone else f"{because}{trouble.beware}", to_do))))
+    seen = f"Seen at {time_in_words(snapshot.taken_at)}; `steward explain {_name(trouble.check_ids[0])}` says more."
     return _notice(
         cluster,
         occasion,
-        finding.check_id,
-        finding.subject,
+        changed.trouble_id,
         snapshot.snapshot_id,
         at=snapshot.taken_at,
-        subject=f"{words}: {check_id} of {_name(finding.subject)}",
-        text=f"{said}\nSeen at {time_in_words(snapshot.taken_at)}; `steward explain {check_id}` says more.",
-        path=cluster_path(cluster),
+        subject=f"{kind}: {_name(changed.words)}",
+        text="\n".join(filter(None, (said, seen))),
+        path=cluster_path(cluster) if is_gone else trouble_path(cluster, changed.trouble_id),
     )
 
 
@@ -278,7 +281,7 @@ def _batch_lines(end: BatchRun) -> Iterator[str]:
     if len(wrong) > MAX_STEPS:
         yield f"... and {counted(len(wrong) - MAX_STEPS, 'more step')}"
     if end.proof is not None:
-        yield f"{'Proved' if end.proof.proved else 'Not proved'}: {_reason(end.proof.reason)}"
+        yield f"{'Proved' if end.proof.proved else 'Verification failed'}: {_reason(end.proof.reason)}"
 
 
 def _name(words: str) -> str:

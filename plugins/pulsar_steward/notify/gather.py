@@ -15,20 +15,19 @@ from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import unasked_questions, waiting_questions
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.notice import STATES
-from pulsar_steward.model.tables import FINDINGS
 from pulsar_steward.notify.compose import message_id
 from pulsar_steward.notify.events import (
-    CriticalFinding,
-    CriticalFindings,
+    CriticalTroubles,
     batch_notices,
-    finding_notices,
     halt_notices,
     question_notices,
+    trouble_notices,
     unasked_notices,
     variable_notices,
 )
 from pulsar_steward.policy.files import own_policy_files, policy_file
 from pulsar_steward.policy.load import load_policy
+from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
     from pulsar_steward.snapshots.latest import SnapshotShelf
+    from pulsar_steward.snapshots.read import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ def notices_now(
     for cluster in clusters:
         expiring = timedelta(minutes=policies[cluster].expiring_minutes)
         found += question_notices((each for each in questions if each.cluster == cluster), now, expiring)
-        found += (each for each in finding_notices(cluster, _snapshots(shelf, cluster)) if each.at >= since)
+        found += (each for each in trouble_notices(cluster, _snapshots(shelf, cluster)) if each.at >= since)
     return tuple(sorted((each for each in found if each.cluster in clusters), key=lambda each: (each.at, each.key)))
 
 
@@ -134,28 +134,27 @@ def is_outdated(message: Queued, standing: Collection[str]) -> bool:
     return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
 
 
-def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalFindings]:
-    """Critical findings of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
-    found, columns = [], ["check_id", "subject", "evidence"]
+def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalTroubles]:
+    """Critical troubles of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
     try:
-        for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS)):
-            meta = snapshot.meta()
-            rows = snapshot.table(FINDINGS, columns, [("severity", "=", Severity.CRITICAL.value)]).to_pylist()
-            judged = {
-                verdict.check_id
-                for verdict in snapshot.verdicts()
-                if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
-            }
-            findings = tuple(CriticalFinding(**row) for row in rows)
-            found.append(
-                CriticalFindings(
-                    snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, findings=findings, judged=frozenset(judged)
-                )
-            )
+        return [_of_snapshot(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
     except SnapshotError as error:
-        log.warning("findings of %s are not told: %s", cluster, error)
+        log.warning("troubles of %s are not told: %s", cluster, error)
         return []
-    return found
+
+
+def _of_snapshot(snapshot: Snapshot) -> CriticalTroubles:
+    meta, verdicts = snapshot.meta(), snapshot.verdicts()
+    judged = (
+        verdict.check_id
+        for verdict in verdicts
+        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
+    )
+    troubles = troubles_found(check_reports(snapshot.findings(as_judged=True), verdicts))
+    critical = tuple(trouble_report(each, ()) for each in troubles if each.severity is Severity.CRITICAL)
+    return CriticalTroubles(
+        snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, troubles=critical, judged=frozenset(judged)
+    )
 
 
 class Policies(NamedTuple):

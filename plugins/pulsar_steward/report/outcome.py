@@ -45,7 +45,7 @@ def _troubles(told: BatchRun) -> Iterator[str]:
     if told.answer.decision is not Decision.APPROVED:
         return
     if told.proof is None or not told.proof.proved:
-        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
+        yield f"{where}: verification failed: {told.proof.reason if told.proof else 'it was not verified'}"
 
 
 def _one(told: BatchRun) -> str:
@@ -54,7 +54,7 @@ def _one(told: BatchRun) -> str:
         rows = [(row.step_id, row.outcome, row.reason) for row in told.outcomes]
         parts.append(table(("step", "outcome", "what the brokers show"), rows))
     if told.proof:
-        parts.append(f"{'Proved' if told.proof.proved else 'Not proved'}: {text(told.proof.reason)}")
+        parts.append(f"{'Proved' if told.proof.proved else 'Verification failed'}: {text(told.proof.reason)}")
         placement = told.proof.shown.get("placement", {})
         columns = sorted({name for counts in placement.values() for name in counts})
         brokers = [

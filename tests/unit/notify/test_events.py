@@ -17,9 +17,9 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.notify.events import (
     batch_notices,
-    finding_notices,
     halt_notices,
     question_notices,
+    trouble_notices,
     unasked_notices,
     variable_notices,
 )
@@ -165,27 +165,27 @@ def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
     assert len(set(keys)) == len(keys) == 4
 
 
-def test_findings_come_and_go(golden: Golden) -> None:
-    """Findings of the first snapshot give no notice; later ones do when they appear, disappear or come back."""
-    looks = [a_snapshot(0, "a/b"), a_snapshot(1, "a/b", "c/d"), a_snapshot(2, "c/d"), a_snapshot(3, "a/b", "c/d")]
-    golden(texts(finding_notices(CLUSTER, looks)))
-    assert occasions(finding_notices(CLUSTER, looks[:1])) == []
-    assert occasions(finding_notices(CLUSTER, [])) == []
+def test_troubles_come_grow_and_go(golden: Golden) -> None:
+    """Troubles of the first snapshot give no notice; later ones do when they appear, grow, disappear or come back."""
+    looks = [a_snapshot(0), a_snapshot(1, "a/b"), a_snapshot(2, "a/b", "c/d"), a_snapshot(3, "c/d"), a_snapshot(4)]
+    golden(texts(trouble_notices(CLUSTER, looks)))
+    assert occasions(trouble_notices(CLUSTER, looks[:1])) == []
+    assert occasions(trouble_notices(CLUSTER, [])) == []
 
 
 def test_what_nobody_could_judge_is_not_gone() -> None:
     """A finding is gone only when a later snapshot judges its check and does not show it."""
     looks = [a_snapshot(0, "a/b"), a_snapshot(1, judged=()), a_snapshot(2)]
-    assert occasions(finding_notices(CLUSTER, looks[:2])) == []
-    [gone] = finding_notices(CLUSTER, looks)
+    assert occasions(trouble_notices(CLUSTER, looks[:2])) == []
+    [gone] = trouble_notices(CLUSTER, looks)
     assert (gone.occasion, gone.at) == (Occasion.FINDING_GONE, looks[2].taken_at)
 
 
 def test_the_same_snapshots_give_the_same_keys() -> None:
     """A notice about a finding stays the same where older snapshots are missing."""
     looks = [a_snapshot(0), a_snapshot(1, "a/b"), a_snapshot(2, "a/b"), a_snapshot(3)]
-    [new, gone] = finding_notices(CLUSTER, looks)
-    [later] = finding_notices(CLUSTER, looks[1:])
+    [new, gone] = trouble_notices(CLUSTER, looks)
+    [later] = trouble_notices(CLUSTER, looks[1:])
     assert later == gone
     assert new.key != gone.key
     assert new.severity is Severity.CRITICAL
@@ -201,7 +201,7 @@ def test_hostile_names_are_text(golden: Golden) -> None:
         *question_notices([question], NOW, HOUR),
         *batch_notices([end]),
         *halt_notices([halt], [CLUSTER]),
-        *finding_notices(CLUSTER, [a_snapshot(0), finding]),
+        *trouble_notices(CLUSTER, [a_snapshot(0), finding]),
     ]
     for each in notices:
         assert "\n" not in each.subject

@@ -66,22 +66,22 @@ def ended(step_id: str, outcome: Outcome, reason: str) -> StepOutcome:
     (
         "called, and its question ended",
         told(an_answer(), over="newer", called=frozenset({1})),
-        ["b1.s01: approved, and no outcome", "b1.s02: approved, and no outcome", "not proved"],
+        ["b1.s01: approved, and no outcome", "b1.s02: approved, and no outcome", "verification failed"],
     ),
     ("malformed", told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"]),
     ("a step is missing", told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"]),
     (
         "unknown",
         told(an_answer(), (BOTH_DONE[0], ended("b1.s02", Outcome.UNKNOWN, "dark")), a_proof(proved=False)),
-        ["b1.s02 unknown: dark", "not proved: as seen"],
+        ["b1.s02 unknown: dark", "verification failed: as seen"],
     ),
     (
         "drifted",
         told(an_answer(), tuple(ended(each, Outcome.DRIFTED, "moved") for each in ("b1.s01", "b1.s02")), a_proof()),
         ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
     ),
-    ("not verified", told(an_answer(), BOTH_DONE), ["not proved: it was not verified"]),
-    ("done, and not proved", told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"]),
+    ("not verified", told(an_answer(), BOTH_DONE), ["verification failed: it was not verified"]),
+    ("done, and not proved", told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["verification failed: as seen"]),
     (
         "withdrawn while under way",
         told(an_answer(Decision.REJECTED), (ended("b1.s01", Outcome.UNKNOWN, "interrupted"),)),
