@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -13,6 +13,8 @@ from pulsar_steward.cli.paths import SNAPSHOTS, snapshots_uri
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.ledger.counts import ledger_counts
+from pulsar_steward.report.checkup.compose import troubles_shown
+from pulsar_steward.report.checkup.document import TroubleReport
 from pulsar_steward.report.metrics import exposition
 from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.latest import SnapshotShelf
@@ -48,7 +50,10 @@ def metrics(
     with opened_ledger(ledger, only_read=True) as engine:
         counts = ledger_counts(engine, now, shelf.clusters())
         names = cluster or sorted(counts.clusters)
-        text = exposition(counts, {name: _newest(shelf, name) for name in names}, now, openmetrics=openmetrics)
+    found = {name: _newest(shelf, name) for name in names}
+    summaries = {name: each and each.summary for name, each in found.items()}
+    troubles = {name: each.troubles for name, each in found.items() if each}
+    text = exposition(counts, summaries, troubles, now, openmetrics=openmetrics)
     if output == STANDARD_OUTPUT:
         typer.echo(text, nl=False)
     else:
@@ -56,11 +61,18 @@ def metrics(
             target.write(text)
 
 
-def _newest(shelf: SnapshotShelf, cluster: str) -> SnapshotSummary | None:
-    """Summary of a cluster's newest diagnosed snapshot; None, and a line on standard error, if it cannot be read."""
+class Newest(NamedTuple):
+    """A cluster's newest diagnosed snapshot."""
+
+    summary: SnapshotSummary
+    troubles: tuple[TroubleReport, ...]
+
+
+def _newest(shelf: SnapshotShelf, cluster: str) -> Newest | None:
+    """The newest diagnosed snapshot; None, and a line on standard error, if it cannot be read."""
     try:
-        newest = shelf.diagnosed(cluster)
-        return summary_of(newest[0]) if newest else None
+        newest = [Newest(summary_of(each), troubles_shown(each)) for each in shelf.diagnosed(cluster)]
     except SnapshotError as error:
         tell(f"{cluster}: {error}", err=True)
         return None
+    return newest[0] if newest else None

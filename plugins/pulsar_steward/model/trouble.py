@@ -34,6 +34,11 @@ class Harm(StrEnum):
         """0 for the worst, rising."""
         return list(Harm).index(self)
 
+    @property
+    def label(self) -> str:
+        """Its name in addresses and metrics: ``cut-off``."""
+        return self.name.lower().replace("_", "-")
+
     @staticmethod
     def worst(harms: Iterable[Harm]) -> Harm:
         """The worst of several."""
@@ -87,7 +92,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def trouble_id(self) -> str:
         """The same while cause and harm are."""
-        return f"{self.root}.{self.harm.name.lower().replace('_', '-')}"
+        return f"{self.root}.{self.harm.label}"
 
     @property
     def severity(self) -> Severity:

@@ -27,7 +27,7 @@ from pulsar_steward.notify.events import (
 )
 from pulsar_steward.policy.files import own_policy_files, policy_file
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
+from pulsar_steward.report.checkup.compose import troubles_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -144,14 +144,13 @@ def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalTroubles]:
 
 
 def _of_snapshot(snapshot: Snapshot) -> CriticalTroubles:
-    meta, verdicts = snapshot.meta(), snapshot.verdicts()
+    meta = snapshot.meta()
     judged = (
         verdict.check_id
-        for verdict in verdicts
+        for verdict in snapshot.verdicts()
         if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
     )
-    troubles = troubles_found(check_reports(snapshot.findings(as_judged=True), verdicts))
-    critical = tuple(trouble_report(each, ()) for each in troubles if each.severity is Severity.CRITICAL)
+    critical = tuple(each for each in troubles_shown(snapshot) if each.severity is Severity.CRITICAL)
     return CriticalTroubles(
         snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, troubles=critical, judged=frozenset(judged)
     )

@@ -200,7 +200,12 @@ class Pages:
         counts = ledger_counts(sources.engine, sources.now(), sources.shelf.clusters())
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
         summaries = {name: _summary(sources, name) for name in counts.clusters}
-        text = exposition(counts, summaries, sources.now(), openmetrics=openmetrics)
+        troubles = {
+            name: all_troubles(sources, newest)
+            for name, summary in summaries.items()
+            if summary is not None and (newest := sources.newest(name)) is not None
+        }
+        text = exposition(counts, summaries, troubles, sources.now(), openmetrics=openmetrics)
         return Response(text, media_type=OPENMETRICS_TYPE if openmetrics else PROMETHEUS_TYPE)
 
     def asset(self, name: str) -> Response:

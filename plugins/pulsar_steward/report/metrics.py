@@ -23,13 +23,16 @@ from pulsar_steward.ledger.messages import OVER
 from pulsar_steward.ledger.rows import NOES, Decision, Outcome
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import DAY, HOUR, MINUTE
+from pulsar_steward.report.checkup.document import pressing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
+    from pulsar_steward.report.checkup.document import TroubleReport
     from pulsar_steward.report.overview import SnapshotSummary
 
 OTHER = "other"
@@ -63,6 +66,11 @@ METRICS = {
     "steward_snapshot_unread": Metric(_GAUGE, "Brokers and namespaces that it lacks; above 0 it is partial."),
     "steward_brokers": Metric(_GAUGE, "Brokers that the cluster listed in it."),
     "steward_topics": Metric(_GAUGE, "Topics that were loaded on the brokers that answered."),
+    "steward_troubles": Metric(
+        _GAUGE,
+        "Troubles of the newest snapshot, without information, by their worst harm.",
+        ("cluster", "harm"),
+    ),
     "steward_findings": Metric(
         _GAUGE,
         "Findings of the newest snapshot, listed or not; absent, not 0, of a check that could not judge it.",
@@ -122,11 +130,24 @@ METRICS = {
 
 
 def exposition(
-    counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime, *, openmetrics: bool = False
+    counts: LedgerCounts,
+    snapshots: Mapping[str, SnapshotSummary | None],
+    troubles: Mapping[str, Sequence[TroubleReport]],
+    now: datetime,
+    *,
+    openmetrics: bool = False,
 ) -> bytes:
-    """The metrics as text, of each cluster's newest diagnosed snapshot, or None where there is no readable one."""
+    """The metrics as text.
+
+    Args:
+        counts: Of the ledger.
+        snapshots: Summary of each cluster's newest diagnosed snapshot; None: there is no readable one.
+        troubles: Troubles of these snapshots, by cluster.
+        now: Current time.
+        openmetrics: True: in that format.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(counts, snapshots, now))
+    registry.register(_Collected(counts, snapshots, troubles, now))
     text: bytes = (openmetrics_exposition.generate_latest if openmetrics else generate_latest)(registry)
     return text
 
@@ -134,7 +155,13 @@ def exposition(
 class _Collected:
     """Collector of these metrics, in the form that `prometheus_client` needs."""
 
-    def __init__(self, counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime) -> None:
+    def __init__(
+        self,
+        counts: LedgerCounts,
+        snapshots: Mapping[str, SnapshotSummary | None],
+        troubles: Mapping[str, Sequence[TroubleReport]],
+        now: datetime,
+    ) -> None:
         self._families = {
             name: metric.kind(name, metric.words, labels=metric.labels) for name, metric in METRICS.items()
         }
@@ -143,6 +170,10 @@ class _Collected:
         self._time("steward_ledger_newest_row_timestamp_seconds", counts.newest_row)
         for cluster in sorted(snapshots):
             self._snapshot(cluster, snapshots[cluster])
+            if cluster in troubles:
+                harms = Counter(each.harm for each in pressing(troubles[cluster]))
+                for harm in Harm:
+                    self._add("steward_troubles", harms[harm], cluster, harm.label)
             if cluster in counts.clusters:
                 self._ledger(cluster, counts.clusters[cluster])
 

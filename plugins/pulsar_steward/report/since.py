@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
+from pulsar_steward.report.checkup.compose import troubles_shown
 from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, pressing
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def since_look(now: Sequence[TroubleReport], snapshot: Snapshot, span: timedelta
     earlier = snapshot.as_of(taken_at - span)
     if earlier is None:
         return None
-    checks = check_reports(earlier.findings(as_judged=True), earlier.verdicts())
-    then = [trouble_report(each, ()) for each in troubles_found(checks)]
-    return compared(now, then, earlier.meta().taken_at)
+    return compared(now, troubles_shown(earlier), earlier.meta().taken_at)
 
 
 def compared(now: Sequence[TroubleReport], then: Sequence[TroubleReport], taken_at: datetime) -> SinceLook:

@@ -23,10 +23,12 @@ from pulsar_steward.ledger.rows import NOES, Decision, Outcome
 from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
+from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
 from pulsar_steward.report.metrics import METRICS, exposition
 from pulsar_steward.report.overview import SnapshotSummary, summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import CLUSTER, NOW
+from tests.builders import a_finding as stalled
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,7 +124,13 @@ def full(tmp_path: Path) -> bytes:
         messages=MessageCounts(ended={state.value: 1 for state in OVER}, pending=1, oldest_pending=NOW),
     )
     summary = a_summary(tmp_path, findings=findings, verdicts=verdicts)
-    return exposition(of(values), {CLUSTER: summary}, NOW)
+    return exposition(of(values), {CLUSTER: summary}, {CLUSTER: TROUBLES}, NOW)
+
+
+TROUBLES = [
+    trouble_report(each, ())
+    for each in troubles_found(check_reports([stalled(check_id="subscription-stalled"), stalled(Severity.INFO)], ()))
+]
 
 
 def exported(text: bytes) -> set[str]:
@@ -133,7 +141,7 @@ def exported(text: bytes) -> set[str]:
 def test_what_is_approved_and_not_begun_is_counted() -> None:
     """Approved batches that were not begun are counted by kind, with unknown kinds as `other` and 0 for the rest."""
     counts = msgspec.structs.replace(QUIET, approved={"retention": 2, "of a later version": 1})
-    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    values = samples(exposition(of(counts), {CLUSTER: None}, {}, NOW))
     name = "steward_approvals_unused"
     assert {key: value for key, value in values.items() if key[0] == name and value} == {
         (name, "retention"): 2,
@@ -145,7 +153,7 @@ def test_what_is_approved_and_not_begun_is_counted() -> None:
 def test_what_is_silent_is_counted_by_who_said_no() -> None:
     """Silenced questions are counted by kind and decision, with 0 where there is none."""
     counts = msgspec.structs.replace(QUIET, silent={("retention", "snoozed"): 2, ("of a later version", "never"): 1})
-    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    values = samples(exposition(of(counts), {CLUSTER: None}, {}, NOW))
     name = "steward_questions_silent"
     assert values[name, "snoozed", "retention"] == 2
     assert values[name, "never", "other"] == 1
@@ -164,7 +172,7 @@ def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
     summary = a_summary(
         tmp_path, findings=findings, verdicts=verdicts, snapshot=meta(unread_brokers=["broker-02:8080"])
     )
-    values = samples(exposition(of(), {CLUSTER: summary}, NOW))
+    values = samples(exposition(of(), {CLUSTER: summary}, {CLUSTER: TROUBLES}, NOW))
 
     assert values["steward_findings", "tc-skew", "critical"] == 3
     assert values["steward_findings", "tc-skew", "info"] == 2
@@ -177,11 +185,13 @@ def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
     assert values["steward_finding_oldest_timestamp_seconds", "tc-skew", "critical"] == first.timestamp()
     assert ("steward_finding_oldest_timestamp_seconds", "tc-skew", "warning") not in values
     assert values[("steward_snapshot_unread",)] == 1
+    assert values["steward_troubles", "cut-off"] == 0
+    assert values["steward_troubles", "slow"] == 1
 
 
 def test_what_did_not_happen_yet_is_zero() -> None:
     """Counters of events that did not happen yet are 0, and a cluster without a snapshot counts as not readable."""
-    values = samples(exposition(of(), {CLUSTER: None}, NOW))
+    values = samples(exposition(of(), {CLUSTER: None}, {}, NOW))
     assert values["steward_steps_total", "tc_balance", "failed"] == 0
     assert values["steward_answers_total", "rejected", "rollback"] == 0
     assert values["steward_health_after_steps_total", "worse"] == 0
@@ -199,7 +209,7 @@ def test_questions_and_durations() -> None:
     )
     unasked = (nobodys("retention"), nobodys("retention", NOW - timedelta(hours=2)))
     counts = msgspec.structs.replace(counts, unasked=unasked)
-    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    values = samples(exposition(of(counts), {CLUSTER: None}, {}, NOW))
     assert values["steward_questions_waiting", "retention"] == 2
     assert values["steward_questions_not_asked", "retention"] == 2
     assert values["steward_question_not_asked_oldest_timestamp_seconds", "retention"] == NOW.timestamp() - 7200
@@ -215,7 +225,7 @@ def test_both_formats_can_be_read(full: bytes) -> None:
     assert {family.name for family in read_prometheus(full.decode())} == {
         name.removesuffix("_total") for name in METRICS
     }
-    text = exposition(of(), {CLUSTER: None}, NOW, openmetrics=True).decode()
+    text = exposition(of(), {CLUSTER: None}, {}, NOW, openmetrics=True).decode()
     assert text.endswith("# EOF\n")
     assert {family.name for family in read_openmetrics(text)} == set(METRICS)  # type: ignore[no-untyped-call]  # it has none
 

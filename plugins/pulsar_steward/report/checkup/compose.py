@@ -199,6 +199,16 @@ def troubles_found(checks: Sequence[CheckReport]) -> tuple[Trouble, ...]:
     return troubles_of(findings, more, _EVERY)
 
 
+def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
+    """Troubles of a snapshot without what is proposed for them, the worst first.
+
+    Raises:
+        SnapshotError: If it cannot be read or was not diagnosed.
+    """
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
+    return tuple(trouble_report(each, ()) for each in troubles_found(checks))
+
+
 def trouble_report(trouble: Trouble, batches: Sequence[Batch]) -> TroubleReport:
     """A trouble in words; `batches` are the planners' result for the same findings."""
     batch_id, proposal = _proposal(trouble, batches)
