@@ -137,10 +137,12 @@ def test_no_plan_shuts_out_who_is_compacted_not_replicated_or_deduplicated(lab: 
         while time.monotonic() < ends:
             assert {send_by(producers[here]) for here in holders} == {SENT}
 
-        for here in (compacted, behind):
+        for here in holders:
             here.admin.set_quota(here.namespace, SIZE, limit, HOLD)
         for here in (compacted, behind):
             until_cut_off(here)
+        topic = deduplicated.topic()
+        deduplicated.until(topic, lambda each: each["backlogSize"] < limit, "its broker took a snapshot instead")
         behind.admin.set_policy(behind.namespace, "replication", [lab.cluster])
 
 
