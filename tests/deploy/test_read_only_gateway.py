@@ -28,6 +28,7 @@ from pulsar_steward.snapshots.read import open_snapshot
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.builders import CLUSTER, NOW
 from tests.ledgers import ledger_at
+from tests.live.test_permissions import LOOKS_AT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +136,16 @@ def test_nothing_else_does(behind: tuple[Simulator, dict[str, str]], method: str
     with requests.Session() as session:
         assert session.send(asked, timeout=30).status_code == status
     assert bool(cluster.requests.all()) == (status == 200)
+
+
+@pytest.mark.parametrize("path", sorted(LOOKS_AT))
+def test_each_call_that_looks_goes_through(behind: tuple[Simulator, dict[str, str]], path: str) -> None:
+    """The gateway passes on every call of which `docs/permissions.md` says the least role that may look so."""
+    cluster, addresses = behind
+    cluster.requests.clear()
+    asked = next(iter(addresses.values())) + path.format(broker="broker-1:8080", bundle="0x00000000_0x40000000")
+    requests.get(asked, headers={"Authorization": f"Bearer {LOOKING}"}, timeout=30, allow_redirects=False)
+    assert cluster.requests.all()
 
 
 @pytest.mark.parametrize("token", ["", "Bearer wrong", f"Bearer {SUPERUSER}", f"bearer {LOOKING}x"])

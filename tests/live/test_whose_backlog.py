@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.faults.clients.publishing import publish
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.faults.real.operator import EVICTION, SIZE, operator_of
-from pulsar_steward.ledger.rows import Outcome
+from lab.faults.real.operator import EVICTION, HOLD, SIZE, operator_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import a_step
 from tests.live.hands import Hands
+from tests.live.healing import Healer, found
 from tests.live.plots import plot, unloaded
+from tests.live.producers import SENT, send_by, until_cut_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +42,26 @@ MESSAGES, BYTES = 2_500, 1_000
 LIMIT = 500_000
 SMALL_LEDGERS = (("managedLedgerMaxEntriesPerLedger", "500"), ("managedLedgerMinLedgerRolloverTimeMinutes", "0"))
 COMPACTED_SOON = (("brokerServiceCompactionMonitorIntervalInSeconds", "1"),)
+DEDUPLICATED_LATE = (
+    ("brokerDeduplicationEntriesInterval", "1000000"),
+    ("brokerDeduplicationSnapshotFrequencyInSeconds", "0"),
+)
+"""Cursors of deduplication move with its snapshots, and none is taken."""
+
+EARLY = {
+    "backlog_quota_missing": {"warning_backlog_bytes": MESSAGES * BYTES // 2},
+    "backlog_quota_remedy": {"minimum_megabytes": 1},
+}
+SENT_ON_S = 6.0
+"""Three looks of brokers at their quotas."""
+
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Iterator[Lab]:
     """Brokers whose ledgers are small, and a cluster beside them that is away."""
-    lab = labs.lab(broker_settings=dict((*COMMON_SETTINGS, *SMALL_LEDGERS, *COMPACTED_SOON)))
+    lab = labs.lab(broker_settings=dict((*COMMON_SETTINGS, *SMALL_LEDGERS, *COMPACTED_SOON, *DEDUPLICATED_LATE)))
     yield lab
     labs.discard(lab)
 
@@ -87,20 +102,47 @@ def test_no_quota_shuts_out_what_compaction_holds(lab: Lab, hands: Hands) -> Non
             here.until(topic, lambda each: each["backlogSize"] < 2 * LIMIT, "it is compacted")
 
 
-def test_no_quota_shuts_out_what_is_not_replicated_or_deduplicated(lab: Lab, hands: Hands) -> None:
-    away = operator_of(lab).cluster_that_is_away(AWAY)
+def test_no_plan_shuts_out_who_is_compacted_not_replicated_or_deduplicated(lab: Lab, tmp_path: Path) -> None:
     with (
-        away,
+        operator_of(lab).cluster_that_is_away(AWAY),
+        plot(lab, "subscribed", 1) as subscribed,
+        plot(lab, "held-compacted", 1, compaction_threshold=1 << 30) as compacted,
         plot(lab, "behind", 1, replication_clusters=[lab.cluster, AWAY]) as behind,
         plot(lab, "deduplicated", 1, deduplicationEnabled=True) as deduplicated,
+        Healer.on(lab, tmp_path, EARLY, checks=("backlog-quota-missing",)) as healer,
     ):
-        for here, holder in ((behind, f"the replicator to {AWAY}"), (deduplicated, "deduplication (pulsar.dedup)")):
-            topic = here.topic()
-            publish(here.producer(topic, batched=False), 900, BYTES)
-            here.until(topic, lambda each: each["backlogSize"] >= 900 * BYTES, "it waits")
-            outcome, reason = hands.refusal_of(_holding(here, 10 * LIMIT))
-            assert outcome is Outcome.REFUSED
-            assert f"quota_held: {holder} holds" in reason, reason
+        holders = {
+            compacted: "compaction",
+            behind: f"the replicator to {AWAY}",
+            deduplicated: "deduplication (pulsar.dedup)",
+        }
+        subscribed.subscription(subscribed.topic())
+        producers = {here: here.producer(here.topic(), batched=False) for here in (subscribed, *holders)}
+        compacted.until(
+            compacted.topic(), lambda each: "__compaction" in each["subscriptions"], "it is to be compacted"
+        )
+        for here, producer in producers.items():
+            publish(producer, MESSAGES, BYTES)
+            here.until(here.topic(), lambda each: each["backlogSize"] >= MESSAGES * BYTES, "it waits")
+            here.until_quiet(here.topic())
+        snapshot = healer.observe()
+        assert found(snapshot) >= {("backlog-quota-missing", here.namespace) for here in producers}
+        healer.heal(healer.plan(snapshot))
+
+        limit = subscribed.admin.policies(subscribed.namespace)["backlog_quota_map"][SIZE]["limitSize"]
+        for here, holder in holders.items():
+            assert holder in healer.refused_by("quota_held", _holding(here, limit))
+            publish(producers[here], MESSAGES, BYTES)
+        ends = time.monotonic() + SENT_ON_S
+        while time.monotonic() < ends:
+            assert {send_by(producers[here]) for here in holders} == {SENT}
+
+        for here in holders:
+            here.admin.set_quota(here.namespace, SIZE, limit, HOLD)
+        for here in (compacted, behind):
+            until_cut_off(here)
+        topic = deduplicated.topic()
+        deduplicated.until(topic, lambda each: each["backlogSize"] < limit, "its broker took a snapshot instead")
         behind.admin.set_policy(behind.namespace, "replication", [lab.cluster])
 
 
