@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from pulsar_steward.decoding import convert
-from pulsar_steward.model.finding import Figures, Finding, Severity
+from pulsar_steward.model.finding import Figures, Finding, Severity, Unlisted
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.topics import partitioned_topic
+from pulsar_steward.model.topics import namespace_in, partitioned_topic
 from pulsar_steward.model.trouble import Harm, HarmOf
 from pulsar_steward.model.units import named
 
@@ -90,8 +90,8 @@ class QueryRows:
     Attributes:
         rows: The rows, in order if the query has one.
         count: Number of rows before they were limited.
-        cut: Numbers of the rows that are not among `rows`, by the columns that decide a severity: those that are true
-            or false, and `rank`. Rows without flags are left out.
+        cut: Numbers of the rows that are not among `rows`, by `namespace` and the columns that decide a severity: those
+            that are true or false, and `rank`. Empty if the rows have none of these.
     """
 
     rows: tuple[Row, ...]
@@ -103,14 +103,16 @@ class QueryRows:
         """Number of rows that are not among `rows`."""
         return self.count - len(self.rows)
 
-    def more_by(self, severity: Severity | Callable[[Row], Severity]) -> Counter[Severity]:
-        """Severities of the rows that are not among `rows`; none if the severity depends on more than flags."""
-        if isinstance(severity, Severity):
-            return Counter({severity: self.more})
+    def more_by(self, severity: Severity | Callable[[Row], Severity]) -> Counter[Unlisted]:
+        """Severities and namespaces of the rows that are not among `rows`; none if a severity depends on more."""
+        found: Counter[Unlisted] = Counter()
         try:
-            return sum((Counter({severity(flags): number}) for flags, number in self.cut), Counter())
+            for row, number in self.cut or (({}, self.more),):
+                graded = severity if isinstance(severity, Severity) else severity(row)
+                found[graded, row.get("namespace") or ""] += number
         except KeyError:
             return Counter()
+        return +found
 
     @property
     def one(self) -> Row:
@@ -214,7 +216,7 @@ class Judgement:
         findings: The problems found, the worst severity first, by which partitions of one topic take turns with other
             subjects; those beyond `MAX_FINDINGS` are only counted.
         more: Number of further problems that are not listed.
-        graded: Their numbers by severity, as far as it is known. None is worse than a listed problem.
+        graded: Their numbers by severity and namespace, as far as they are known. None is worse than a listed problem.
         quiet: Sentence about what was checked, if there are no findings.
         cannot_tell: Reason why the check cannot judge this cluster at all; None if it can, or has findings.
         broke: True if the check itself failed, which is a defect; the next run may succeed.
@@ -222,7 +224,7 @@ class Judgement:
 
     findings: tuple[Finding, ...] = ()
     more: int = 0
-    graded: Mapping[Severity, int] = field(default_factory=Counter)
+    graded: Mapping[Unlisted, int] = field(default_factory=Counter)
     quiet: str = "Nothing was found."
     cannot_tell: str | None = None
     broke: bool = False
@@ -241,7 +243,7 @@ class Judgement:
             turns[finding.severity, topic] += topic != name
         placed.sort(key=lambda each: each[:2])
         findings = tuple(finding for *_, finding in placed)
-        beyond = Counter(finding.severity for finding in findings[MAX_FINDINGS:])
+        beyond = Counter((each.severity, namespace_in(each.subject)) for each in findings[MAX_FINDINGS:])
         object.__setattr__(self, "more", self.more + beyond.total())
         object.__setattr__(self, "graded", beyond + Counter(self.graded))
         object.__setattr__(self, "findings", findings[:MAX_FINDINGS])

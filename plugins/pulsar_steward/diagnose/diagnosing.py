@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import AboutSnapshot, Check, Judgement
-    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.finding import Finding, Unlisted
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 log = logging.getLogger(__name__)
+
+MAX_NAMESPACES = 1_000
+"""Number of namespaces and severities by which a verdict tells findings apart that are only counted."""
 
 TOPICS_A_SHARD = 20_000
 """Minimum number of topics in a shard: a query on a tiny shard takes 0.3 s, nearly all of it for query planning."""
@@ -90,9 +94,7 @@ def verdict_of(check: Check, judgement: Judgement, about: AboutSnapshot) -> Verd
             outlook=Outlook.FOUND,
             reason=reason,
             more=judgement.more,
-            more_critical=judgement.graded.get(Severity.CRITICAL, 0),
-            more_warning=judgement.graded.get(Severity.WARNING, 0),
-            more_info=judgement.graded.get(Severity.INFO, 0),
+            more_json=_graded(judgement.graded),
         )
     if judgement.cannot_tell is not None:
         return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=judgement.cannot_tell)
@@ -106,6 +108,15 @@ def verdict_of(check: Check, judgement: Judgement, about: AboutSnapshot) -> Verd
         )
         return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
     return Verdict(check_id=check_id, outlook=Outlook.CLEAR, reason=judgement.quiet)
+
+
+def _graded(unlisted: Mapping[Unlisted, int]) -> str:
+    """`Verdict.graded` as JSON: the largest `MAX_NAMESPACES` numbers, and all others without their namespace."""
+    found: defaultdict[Severity, Counter[str]] = defaultdict(Counter)
+    largest_first = sorted(unlisted.items(), key=lambda each: (-each[1], each[0]))
+    for place, ((severity, namespace), number) in enumerate(largest_first):
+        found[severity][namespace if place < MAX_NAMESPACES else ""] += number
+    return msgspec.json.encode(found, order="sorted").decode()
 
 
 def _worth_their_tasks(snapshot: SnapshotSources, topics: int) -> SnapshotSources:

@@ -36,7 +36,7 @@ class ShardRows:
     Attributes:
         rows: The rows; None: the query failed.
         count: Number of rows before they were limited.
-        cut: The rows that were left out, by their flags (`QueryRows.cut`).
+        cut: The rows that were left out, by namespace and flags (`QueryRows.cut`).
         failure: Why the query failed.
     """
 
@@ -158,28 +158,38 @@ def _rows(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery) -> ShardR
 
 
 def _cut(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, kept: pa.Table) -> tuple[tuple[Row, int], ...]:
-    """The rows beyond the limit, by their flags; a second run of the query, as hardly any has so many rows."""
+    """The rows beyond the limit, by namespace and flags; a second run of the query, as hardly any has so many rows."""
     shape = connection.sql(statement_on_all(asked, "select * from found limit 0"), params=asked.parameters_of_all)
     names = [each for each in _flags(shape.to_arrow_table()) if each in kept.column_names]
     if not names:
         return ()
-    flags = ", ".join(names)
-    counts = statement_on_all(asked, f"select {flags}, count(*) as {FOUND} from found group by {flags}")
-    rows = connection.sql(counts, params=asked.parameters_of_all).to_arrow_table().to_pylist()
+    counts = f"select {_grouped(names)}, count(*) as {FOUND} from found group by all"
+    rows = connection.sql(statement_on_all(asked, counts), params=asked.parameters_of_all).to_arrow_table().to_pylist()
     found = {tuple(row.items()): number for row in rows if (number := row.pop(FOUND))}
-    return _counted(Counter(found) - Counter(_flags_of(kept, names)))
+    return _counted(Counter(found) - _flagged(connection, kept, names))
 
 
 def _flags(rows: pa.Table) -> list[str]:
-    """Names of the columns that a severity depends on: `rank`, and those that are true or false."""
-    return [each.name for each in rows.schema if each.name == "rank" or pa.types.is_boolean(each.type)]
+    """Names of the columns by which cut rows are counted: those that a severity depends on, and of the namespace."""
+    whose = next((name for name in ("namespace", "topic") if name in rows.column_names), None)
+    flags = (each.name for each in rows.schema if each.name == "rank" or pa.types.is_boolean(each.type))
+    return [*flags, *([whose] if whose else [])]
 
 
-def _flags_of(rows: pa.Table, flags: list[str]) -> list[tuple[tuple[str, object], ...]]:
-    return [tuple(row.items()) for row in rows.select(flags).to_pylist()]
+def _grouped(names: Sequence[str]) -> str:
+    """SELECT list of these columns, with the namespace of a topic in its place."""
+    return ", ".join("namespace_of(topic) as namespace" if name == "topic" else name for name in names)
 
 
-def _counted(rows: Counter[tuple[tuple[str, object], ...]]) -> tuple[tuple[Row, int], ...]:
+def _flagged(
+    connection: duckdb.DuckDBPyConnection, rows: pa.Table, names: Sequence[str]
+) -> Counter[tuple[tuple[str, object], ...]]:
+    """Number of rows by namespace and flags."""
+    grouped = connection.from_arrow(rows).project(_grouped(names)).to_arrow_table().to_pylist()
+    return Counter(tuple(row.items()) for row in grouped)
+
+
+def _counted(rows: Mapping[tuple[tuple[str, object], ...], int]) -> tuple[tuple[Row, int], ...]:
     return tuple((dict(flags), number) for flags, number in rows.items())
 
 
@@ -202,6 +212,8 @@ def _together(connection: duckdb.DuckDBPyConnection, asked: PreparedQuery, parts
         connection.from_arrow(rows).create_view("answers", replace=True)
         rows = connection.sql(f"select * from answers order by {asked.worst_first or 'all'}").to_arrow_table()
     if asked.worst_first is not None and rows.num_rows > asked.most:
-        cut += _counted(Counter(_flags_of(rows.slice(asked.most), _flags(rows))))
+        beyond = rows.slice(asked.most)
+        if names := _flags(rows):
+            cut += _counted(_flagged(connection, beyond, names))
         rows = rows.slice(0, asked.most)
     return ShardRows(rows, sum(part.count for part in parts), cut=cut)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from pulsar_steward.decoding import convert
+from pulsar_steward.decoding import convert, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,10 @@ class Severity(StrEnum):
     def rank(self) -> int:
         """0 for info, rising with the severity."""
         return list(Severity).index(self)
+
+
+Unlisted = tuple[Severity, str]
+"""Of findings that are only counted: their severity and namespace; an empty name is of none, or not known."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,36 +124,51 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         outlook: The result.
         reason: The reason, in a sentence.
         more: Number of unlisted findings; none of them has a worse severity than a listed one.
-        more_critical: Number of unlisted findings that are known to be critical; 0 in snapshots of 0.2.0.
-        more_warning: The same for warnings.
-        more_info: The same for information.
+        more_json: Numbers of the unlisted findings of known severity, `graded` as JSON; empty in snapshots of 0.2.0.
     """
 
     check_id: str
     outlook: Outlook
     reason: str
     more: int = 0
-    more_critical: int = 0
-    more_warning: int = 0
-    more_info: int = 0
+    more_json: str = "{}"
+
+    @property
+    def graded(self) -> dict[Severity, dict[str, int]]:
+        """Numbers of the unlisted findings of known severity, by severity and namespace.
+
+        An empty name is of the cluster, of a broker, or of all namespaces that are not told apart.
+        """
+        return decode(self.more_json, dict[Severity, dict[str, int]])
 
     @property
     def ungraded(self) -> int:
         """Number of unlisted findings whose severity is not known: it was not looked at one by one."""
-        return self.more - self.more_critical - self.more_warning - self.more_info
+        return self.more - sum(sum(each.values()) for each in self.graded.values())
 
-    def found(self, listed: Mapping[Severity, int]) -> Counter[Severity]:
-        """Number of findings by severity, listed or not: what every text, page and metric tells.
+    def unlisted(self, listed: Mapping[Severity, int]) -> Counter[Unlisted]:
+        """Number of the unlisted findings by severity and namespace.
 
-        Unlisted findings of unknown severity count at the severity of the least bad listed one.
+        Those of unknown severity count at the severity of the least bad listed one.
 
         Args:
             listed: Number of the check's listed findings by severity.
         """
         least = next((severity for severity in Severity if listed.get(severity)), Severity.INFO)
         known = {
-            Severity.CRITICAL: self.more_critical,
-            Severity.WARNING: self.more_warning,
-            Severity.INFO: self.more_info,
+            (severity, namespace): number
+            for severity, each in self.graded.items()
+            for namespace, number in each.items()
         }
-        return Counter(listed) + Counter(known) + Counter({least: self.ungraded})
+        return Counter(known) + Counter({(least, ""): self.ungraded})
+
+    def found(self, listed: Mapping[Severity, int]) -> Counter[Severity]:
+        """Number of findings by severity, listed or not: what every text, page and metric tells.
+
+        Args:
+            listed: Number of the check's listed findings by severity.
+        """
+        found = Counter(listed)
+        for (severity, _), number in self.unlisted(listed).items():
+            found[severity] += number
+        return found

@@ -341,9 +341,7 @@ VERDICTS = Table(
         Column("outlook", Kind.STRING, "found, clear or unknown; a partial snapshot is never clear"),
         Column("reason", Kind.STRING, "why, in a sentence"),
         Column("more", Kind.LONG, "findings beyond those in `findings`; none has a worse severity than those"),
-        Column("more_critical", Kind.LONG, "of `more`, those known to be critical"),
-        Column("more_warning", Kind.LONG, "of `more`, those known to be warnings"),
-        Column("more_info", Kind.LONG, "of `more`, those known to be information; the rest is of unknown severity"),
+        Column("more_json", Kind.STRING, "of `more`, those of known severity, by it and by namespace (empty: other)"),
     ),
 )
 

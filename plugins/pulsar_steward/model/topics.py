@@ -17,6 +17,7 @@ SYSTEM_TOPIC = (
 OWN_TENANT, _OWN_NAME = "pulsar/", "__"
 """Beginnings of the namespaces and of the names of Pulsar's own topics."""
 
+_IN_NAMESPACE = re.compile(r"([^/\s]+/[^/\s]+)(?:/0x\w+| .*)?")
 _PARTITION = re.compile("(.+)-partition-[0-9]+")
 
 
@@ -29,6 +30,14 @@ def partitioned_topic(topic: str) -> str:
 def namespace_of(topic: str) -> str:
     """The namespace of a topic, by its full name; of a subject that begins with one, too."""
     return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
+def namespace_in(subject: str) -> str:
+    """The namespace of a finding's subject: of a topic, a subscription, a bundle or itself; empty: of none."""
+    if "://" in subject:
+        return namespace_of(subject)
+    match = _IN_NAMESPACE.fullmatch(subject)
+    return match[1] if match else ""
 
 
 def is_own_topic(topic: str) -> bool:

@@ -79,6 +79,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         findings: All its listed findings.
         found: Number of its findings by severity, listed or not.
         affected: Number of subjects that it meets, listed or not; those that are not listed may be met by less.
+        beyond: Namespaces of those that are not listed; an empty name: of some it is not known.
     """
 
     root: str
@@ -88,6 +89,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     found: Mapping[Severity, int]
     affected: int
+    beyond: frozenset[str] = frozenset()
 
     @property
     def trouble_id(self) -> str:
@@ -124,10 +126,11 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
             return subjects[0]
         if len(names) < len(subjects):
             return f"{subjects[0]} and {self.affected - 1:,} more"
-        topics, namespaces = set(names), counted(len(set(map(namespace_of, names))), "namespace")
+        topics = set(names)
+        namespaces = counted(len({*map(namespace_of, names), *self.beyond} - {""}), "namespace")
         kind = "topic" if subjects == names else "subscription"
         if self.affected > len(subjects):
-            return f"up to {counted(self.affected, kind)} in at least {namespaces}"
+            return f"up to {counted(self.affected, kind)} in {'at least ' if '' in self.beyond else ''}{namespaces}"
         if len({partitioned_topic(each) for each in topics}) == 1:
             whole = partitioned_topic(names[0])
             kind = kind if kind == "subscription" or whole in topics else "partition"
@@ -140,20 +143,26 @@ def is_topic(subject: str) -> bool:
     return subject.startswith(("persistent://", "non-persistent://"))
 
 
+BySeverityAndNamespace = Mapping[Severity, Mapping[str, int]]
+"""Numbers of findings; an empty name is of no namespace, or of some that are not told apart."""
+
+
 def troubles_of(
-    findings: Sequence[Finding], more: Mapping[str, Mapping[Severity, int]], checks: Mapping[str, Explained]
+    findings: Sequence[Finding],
+    more: Mapping[str, Mapping[Severity, Mapping[str, int]]],
+    checks: Mapping[str, Explained],
 ) -> tuple[Trouble, ...]:
     """Joins the findings of a snapshot into troubles, the worst first.
 
-    Findings beyond a check's list are known by number and severity only. They count for the trouble with most of the
-    check's listed findings of that severity.
+    Findings beyond a check's list are known by number, severity and namespace only. They count for the trouble with
+    most of the check's listed findings of that severity.
 
     Args:
         findings: All listed findings.
-        more: Number of further findings of checks with listed ones, by check and severity.
+        more: Number of further findings of checks with listed ones, by check, severity and namespace.
         checks: The checks by id; one that is missing explains nothing, and is a setting.
     """
-    joined = _joined(findings, checks)
+    joined = _joined(findings, more, checks)
     troubles: dict[tuple[str, Harm], Trouble] = {}
     for (root, harm), members in joined.items():
         harmful = min(
@@ -169,7 +178,7 @@ def troubles_of(
             found=Counter(each.severity for each in members),
             affected=len(met),
         )
-    for check_id, severity, number in ((name, *each) for name, unlisted in more.items() for each in unlisted.items()):
+    for check_id, severity, by_name in ((name, *each) for name, unlisted in more.items() for each in unlisted.items()):
         own = {
             key: Counter(each.severity for each in trouble.findings if each.check_id == check_id)
             for key, trouble in troubles.items()
@@ -177,16 +186,20 @@ def troubles_of(
         place = {key: (-each[severity], -each.total(), key[1].rank) for key, each in own.items()}
         key = min(own, key=place.__getitem__)
         trouble = troubles[key]
-        meets = check_id == trouble.harmful and any(each.severity is severity for each in trouble.met)
-        found = Counter(trouble.found) + Counter({severity: number})
-        affected = trouble.affected + (number if meets else 0)
-        troubles[key] = msgspec.structs.replace(trouble, found=found, affected=affected)
+        number = sum(by_name.values())
+        trouble = msgspec.structs.replace(trouble, found=Counter(trouble.found) + Counter({severity: number}))
+        if check_id == trouble.harmful and any(each.severity is severity for each in trouble.met):
+            beyond, affected = trouble.beyond.union(by_name), trouble.affected + number
+            trouble = msgspec.structs.replace(trouble, affected=affected, beyond=beyond)
+        troubles[key] = trouble
     return tuple(
         sorted(troubles.values(), key=lambda each: (each.harm.rank, -each.severity.rank, -each.count, each.root))
     )
 
 
-def _joined(findings: Sequence[Finding], checks: Mapping[str, Explained]) -> dict[tuple[str, Harm], list[Finding]]:
+def _joined(
+    findings: Sequence[Finding], more: Mapping[str, BySeverityAndNamespace], checks: Mapping[str, Explained]
+) -> dict[tuple[str, Harm], list[Finding]]:
     """Findings by the check of their cause and by the worst harm that this cause does to one subject."""
     at: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
     ordered = sorted(findings, key=lambda each: (-each.severity.rank, each.check_id, each.subject))
@@ -199,16 +212,46 @@ def _joined(findings: Sequence[Finding], checks: Mapping[str, Explained]) -> dic
             cases[root.check_id, root.subject, finding.subject.partition(" ")[0]].append(finding)
     joined: defaultdict[tuple[str, Harm], list[Finding]] = defaultdict(list)
     worst: dict[tuple[str, str], Harm] = {}
-    for (check_id, subject, _), case in cases.items():
-        harm = Harm.worst(harm_of(each, checks) for each in case)
+    by_name = {(each.check_id, each.subject): each for each in roots}
+    for (check_id, subject, met), case in cases.items():
+        itself = (by_name[check_id, subject],) if subject.partition(" ")[0] == met else ()
+        harm = Harm.worst(harm_of(each, checks) for each in (*case, *itself))
         worst[check_id, subject] = Harm.worst((harm, worst.get((check_id, subject), harm)))
         joined[check_id, harm] += case
+    loose: list[tuple[Finding, str]] = []
     for finding, root in zip(ordered, roots, strict=True):
-        if finding is root:
-            own = harm_of(finding, checks)
-            harm = Harm.worst((own, worst.get((finding.check_id, finding.subject), own)))
-            joined[finding.check_id, harm].append(finding)
+        if finding is not root:
+            continue
+        if (finding.check_id, finding.subject) not in worst and (caused_by := _counted_cause(finding, more, checks)):
+            loose.append((finding, caused_by))
+            continue
+        own = harm_of(finding, checks)
+        harm = Harm.worst((own, worst.get((finding.check_id, finding.subject), own)))
+        joined[finding.check_id, harm].append(finding)
+    for finding, counted_cause in loose:
+        members = {key: sum(each.check_id == counted_cause for each in own) for key, own in joined.items()}
+        key = max(members, key=lambda each: (members[each], -each[1].rank), default=None)
+        joined[key if key and members[key] else (finding.check_id, harm_of(finding, checks))].append(finding)
     return joined
+
+
+def _counted_cause(
+    finding: Finding, more: Mapping[str, BySeverityAndNamespace], checks: Mapping[str, Explained]
+) -> str | None:
+    """Check that likely has the cause of a finding, only counted; both checks have more findings there than they list.
+
+    A list of each check has a hundred findings, and of a thousand topics they are not the same ones.
+    """
+    check, namespace = checks.get(finding.check_id), namespace_of(finding.subject.partition(" ")[0])
+    if check is None or not is_topic(finding.subject) or not _counted(finding.check_id, namespace, more):
+        return None
+    return next((each for each in check.explained_by if _counted(each, namespace, more)), None)
+
+
+def _counted(check_id: str, namespace: str, more: Mapping[str, BySeverityAndNamespace]) -> bool:
+    """True if a check has unlisted findings in a namespace that are more than information."""
+    unlisted = more.get(check_id, {})
+    return any(namespace in by_name for severity, by_name in unlisted.items() if severity is not Severity.INFO)
 
 
 def _root(

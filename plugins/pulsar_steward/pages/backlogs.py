@@ -40,8 +40,18 @@ select {_OF_NAMESPACE} as namespace, subject, severity,
         case when limit_bytes > 0 then {_SHARE.format(part="backlog_bytes", whole="limit_bytes")} end) as percent
 from findings where check_id in ('backlog-near-quota', 'backlog-growing')"""  # noqa: S608 - of this file's own words
 
+_NAMES = 'map_entries(from_json(more_json, \'{{"{0}": "MAP(VARCHAR, BIGINT)"}}\').{0})'
+
+# Findings that are only counted, by namespace: they have no figures.
+_UNLISTED = " union all ".join(
+    f"select unnest({_NAMES.format(each)}).key as namespace, '{each}' as severity from verdicts"  # noqa: S608 - as above
+    " where check_id in ('backlog-near-quota', 'backlog-growing')"
+    for each in ("critical", "warning")
+)
+
 _NEAREST = f"""
 with pressed as ({_PRESSED}),
+unlisted as ({_UNLISTED}),
 held as (
     select namespace, sum(topics)::bigint as topics, sum(backlog_bytes)::bigint as backlog_bytes,
         max(backlog_bytes) as fullest_bytes,
@@ -52,7 +62,7 @@ near as (
         arg_max(subject, percent) as fullest, min(seconds_to_quota) as seconds_left,
         arg_min(subject, seconds_to_quota) as next, max(rate) as rate,
         max(rate) filter (alone) as rate_alone, arg_max(backlog_bytes, rate) filter (alone) as growing_bytes
-    from pressed group by namespace)
+    from (select * from pressed union all by name select * from unlisted) group by namespace)
 select namespace, topics, held.backlog_bytes, severity, percent, coalesce(next, fullest) as topic,
     seconds_left, rate as bytes_per_second,
     case when percent is null and whole and limit_bytes > 0

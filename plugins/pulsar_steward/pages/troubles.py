@@ -215,7 +215,7 @@ def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> Cluste
     return ClusterTroubles(
         counts=counts_of(checks),
         plan_id=plan.plan_id if plan else None,
-        reports=tuple(trouble_report(each, plan.batches if plan else ()) for each in joined),
+        reports=tuple(trouble_report(each, *((plan.batches, plan.notes) if plan else ((), ()))) for each in joined),
         met={each.trouble_id: each.met for each in joined},
         of={
             (one.check_id, one.severity.value, one.subject): each.trouble_id for each in joined for one in each.findings

@@ -185,7 +185,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
         scene.topic(f"acme/orders/t{number:03}", 900 if number < MAX_FINDINGS + 2 else 999)
     judgement = scene.judged(BACKLOG_NEAR_QUOTA)
     assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 3)
-    assert judgement.graded == {Severity.WARNING: 3}
+    assert judgement.graded == {(Severity.WARNING, "acme/orders"): 3}
     assert [finding.subject[-4:] for finding in judgement.findings[:2]] == ["t102", "t000"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -99,17 +100,17 @@ def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
 
 def test_a_verdict_keeps_the_severities_of_what_is_not_listed(folder_of: FolderOf) -> None:
     found = tuple(
-        Finding(check_id="many", severity=severity, subject=f"{severity.value}-{number}", evidence="Too much.")
+        Finding(check_id="many", severity=severity, subject=f"a/b/0x{number:02}", evidence="Too much.")
         for severity in (Severity.INFO, Severity.CRITICAL)
         for number in range(60)
     )
     folder = folder_of({"snapshot": [ABOUT]})
-    judgement = Judgement(findings=found, more=9, graded={Severity.WARNING: 2})
+    judgement = Judgement(findings=found, more=9, graded={(Severity.WARNING, "c/d"): 2})
 
     diagnose(folder, Policy(), on_this_thread, [a_check("many", judgement)])
 
     (verdict,) = folder.read(VERDICTS).to_pylist()
-    assert [verdict[each] for each in ("more", "more_critical", "more_warning", "more_info")] == [29, 0, 2, 20]
+    assert (verdict["more"], json.loads(verdict["more_json"])) == (29, {"info": {"a/b": 20}, "warning": {"c/d": 2}})
 
 
 def test_partitions_of_one_topic_take_turns_with_others() -> None:

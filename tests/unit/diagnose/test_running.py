@@ -118,8 +118,8 @@ def test_partitions_of_one_topic_do_not_fill_the_kept_rows(cut: int) -> None:
     selected = answered(Asked(shards={"worst": worst}), shards=shards)["worst"]
 
     assert [row["backlog_bytes"] for row in selected.rows] == [90, 89, 88, 87, 86, 85, 60, 30, 84, 59]
-    assert selected.more_by(critical_or_warning) == {Severity.WARNING: 17}
-    assert selected.more_by(Severity.INFO) == {Severity.INFO: 17}
+    assert selected.more_by(critical_or_warning) == {(Severity.WARNING, "a/b"): 17}
+    assert selected.more_by(Severity.INFO) == {(Severity.INFO, "a/b"): 17}
     assert selected.more_by(lambda row: Severity(row["topic"])) == {}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
-from pulsar_steward.model.trouble import Harm, troubles_of
+from pulsar_steward.model.trouble import BySeverityAndNamespace, Harm, troubles_of
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def found(
     return Finding(check_id=check_id, severity=severity, subject=subject, evidence=evidence, figures=by_name)
 
 
-def troubles(*findings: Finding, more: Mapping[str, Mapping[Severity, int]] | None = None) -> tuple[Trouble, ...]:
+def troubles(*findings: Finding, more: Mapping[str, BySeverityAndNamespace] | None = None) -> tuple[Trouble, ...]:
     """The troubles of these findings."""
     return troubles_of(findings, more or {}, BY_ID)
 
@@ -136,10 +136,29 @@ def test_the_worst_harm_comes_first_and_information_is_a_setting() -> None:
 def test_what_is_only_counted_is_counted_once() -> None:
     """Unlisted findings belong to the trouble with most listed ones of their severity; the sums are those of checks."""
     full = [found("backlog-near-quota", f"{TOPIC}-{number}", figures=FULL) for number in range(3)]
-    more = {"backlog-near-quota": {Severity.CRITICAL: 1_000, Severity.WARNING: 100}}
+    elsewhere = {"shop/orders": 400, "shop/returns": 600}
+    more = {"backlog-near-quota": {Severity.CRITICAL: elsewhere, Severity.WARNING: {"": 100}}}
     (trouble,) = troubles(*full, more=more)
     assert trouble.found == Counter({Severity.CRITICAL: 1_003, Severity.WARNING: 100})
-    assert (trouble.affected, trouble.where) == (1_003, "up to 1,003 topics in at least 1 namespace")
+    assert (trouble.affected, trouble.where) == (1_003, "up to 1,003 topics in 2 namespaces")
+    (trouble,) = troubles(*full, more={"backlog-near-quota": {Severity.CRITICAL: {**elsewhere, "": 7}}})
+    assert trouble.where == "up to 1,010 topics in at least 2 namespaces"
+
+
+def test_what_a_full_topic_risks_at_a_restart_is_no_second_trouble() -> None:
+    (trouble,) = troubles(found("backlog-near-quota", TOPIC, figures=FULL), found("producer-hold-restart-risk", TOPIC))
+    assert (trouble.harm, trouble.harmful, trouble.count) == (Harm.CUT_OFF, "backlog-near-quota", 2)
+
+
+def test_of_lists_of_different_topics_the_cause_is_one() -> None:
+    """Two checks list others of the same topics: the consequence belongs to its cause where both have more there."""
+    full = [found("backlog-near-quota", f"{TOPIC}-{number}", figures=FULL) for number in range(3)]
+    at_risk = [found("producer-hold-restart-risk", f"{TOPIC}-{number}") for number in range(5, 8)]
+    more = {check: {Severity.CRITICAL: {"shop/orders": 90}} for check in ("backlog-near-quota", at_risk[0].check_id)}
+    (trouble,) = troubles(*full, *at_risk, more=more)
+    assert (trouble.root, trouble.harm, trouble.affected, trouble.count) == (full[0].check_id, Harm.CUT_OFF, 93, 186)
+    elsewhere = {**more, "backlog-near-quota": {Severity.CRITICAL: {"shop/returns": 90}}}
+    assert [each.harm for each in troubles(*full, *at_risk, more=elsewhere)] == [Harm.CUT_OFF, Harm.AT_RESTART]
 
 
 def test_causes_are_known_checks_and_go_round_in_no_circle() -> None:

@@ -152,6 +152,15 @@ def test_the_nearest_come_first(tmp_path: Path) -> None:
     assert (len(found.namespaces), found.total) == (MAX_LISTED, 40)
 
 
+def test_a_namespace_whose_findings_are_only_counted_is_no_healthy_one(tmp_path: Path) -> None:
+    """A namespace all of whose topics are beyond the list has the severity that the verdict has of it."""
+    verdict = a_verdict("backlog-near-quota", "found", more=1000, critical={NAMESPACE: 900}, warning={NAMESPACE: 100})
+    bundles = [a_bundle(backlog=GIB)]
+    assert only(tmp_path, bundles=bundles, verdicts=[verdict]).severity is Severity.CRITICAL
+    other = a_verdict("backlog-near-quota", "found", more=100, warning={OTHER: 100})
+    assert only(tmp_path / "other", bundles=bundles, verdicts=[other]).severity is None
+
+
 def test_delayed_messages_of_checks_and_of_topics_that_were_asked(tmp_path: Path) -> None:
     found = read(
         tmp_path,

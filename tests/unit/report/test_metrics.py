@@ -165,7 +165,7 @@ def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
     first = datetime(2026, 2, 1, tzinfo=UTC)
     findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
     verdicts = [
-        a_verdict("tc-skew", "found", more=4, more_critical=1, more_warning=2),
+        a_verdict("tc-skew", "found", more=4, critical={"": 1}, warning={"a/b": 2}),
         a_verdict("hot-bundle", "clear"),
         a_verdict("ack-holes", "unknown"),
     ]

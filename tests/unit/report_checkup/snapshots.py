@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +52,10 @@ def a_finding(severity: str = "critical", check_id: str = "tc-skew", **fields: A
 
 
 def a_verdict(
-    check_id: str, outlook: str, reason: str = "as it was looked at.", more: int = 0, **graded: int
+    check_id: str, outlook: str, reason: str = "as it was looked at.", more: int = 0, **graded: dict[str, int]
 ) -> dict[str, Any]:
-    """A row of the verdicts; `graded`: the columns with severities of what is not listed."""
-    return {"check_id": check_id, "outlook": outlook, "reason": reason, "more": more, **graded}
+    """A row of the verdicts; `graded`: by severity, numbers of what is not listed by namespace."""
+    return {"check_id": check_id, "outlook": outlook, "reason": reason, "more": more, "more_json": json.dumps(graded)}
 
 
 def written(folder: Path, **changed: Rows) -> str:

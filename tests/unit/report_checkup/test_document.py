@@ -112,7 +112,7 @@ def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
 def test_all_who_count_findings_tell_the_same_numbers(tmp_path: Path) -> None:
     """Check-up and overview, which pages and metrics show, count all findings and the listed ones alike."""
     verdicts = [
-        a_verdict("tc-skew", "found", more=9, more_critical=4, more_warning=3),
+        a_verdict("tc-skew", "found", more=9, critical={"a/b": 4}, warning={"": 3}),
         a_verdict("hot-bundle", "found", more=5),
     ]
     findings = [a_finding(), a_finding("info"), a_finding("warning", "hot-bundle")]

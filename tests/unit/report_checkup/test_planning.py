@@ -12,9 +12,17 @@ from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.compose import NOTHING_LOOKED_AT, check_reports, checkup_of, planning_of
+from pulsar_steward.report.checkup.compose import (
+    NOTHING_LOOKED_AT,
+    check_reports,
+    checkup_of,
+    planning_of,
+    trouble_report,
+    troubles_found,
+)
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_batch, a_plan, a_policy
+from tests.builders import a_finding as a_finding_of
 from tests.cases import cases
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -166,3 +174,15 @@ def test_not_even_a_check_is_a_reason() -> None:
     plan = a_plan(snapshot_id="s", taken_at=NOW, policy_digest="d", batches=())
 
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)
+
+
+def test_a_full_topic_without_a_plan_says_why() -> None:
+    """The planner's note on the namespace is the reason, in short; it is none for a trouble about something else."""
+    note = "acme/orders: its size quota is not raised: 2 topics are near it; but a.b_c allows 3 GiB at most."
+    topic = "persistent://acme/orders/t"
+    full = a_finding_of(Severity.CRITICAL, check_id="backlog-near-quota", subject=topic)
+    fan = a_finding_of(Severity.CRITICAL, check_id="consumer-fanout", subject=f"{topic}-2")
+    crowded, near = troubles_found(check_reports([full, fan], ()))
+    assert trouble_report(near, (), [note]).proposal == "No plan: its size quota is not raised (a.b_c)."
+    assert trouble_report(near, (), [note.replace("orders", "bills")]).proposal == "No plan now."
+    assert trouble_report(crowded, (), [note]).proposal == "No plan now."

@@ -232,7 +232,7 @@ def test_many_findings_are_cut_and_counted(
 
 def test_what_is_not_listed_is_told_by_severity(checkup_with: Make) -> None:
     """The headline, the tally and the check count all findings by severity, and say how many are listed."""
-    verdict = a_verdict("tc-skew", "found", more=2400, more_critical=400, more_warning=1990)
+    verdict = a_verdict("tc-skew", "found", more=2400, critical={"": 400}, warning={"a/b": 1000, "a/c": 990})
 
     checkup = checkup_with(findings=[a_finding(subject="a"), a_finding("info", subject="b")], verdicts=[verdict])
     text = " ".join(shown(checkup).split())

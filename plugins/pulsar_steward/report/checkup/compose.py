@@ -16,7 +16,7 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
-from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.topics import namespace_in, namespace_of
 from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
@@ -67,7 +67,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
-        troubles=tuple(trouble_report(each, plan.batches) for each in troubles_found(every)),
+        troubles=tuple(trouble_report(each, plan.batches, plan.notes) for each in troubles_found(every)),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -163,6 +163,10 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         unsaid = "The snapshot was diagnosed without this check: diagnose it again."
         outlook, reason = (Outlook.FOUND, worst_first[0].evidence) if findings else (Outlook.UNKNOWN, unsaid)
         verdict = Verdict(check_id=info.check_id, outlook=outlook, reason=reason)
+    listed = Counter(finding.severity for finding in findings)
+    beyond: defaultdict[Severity, dict[str, int]] = defaultdict(dict)
+    for (severity, namespace), number in verdict.unlisted(listed).items():
+        beyond[severity][namespace] = number
     return CheckReport(
         check_id=info.check_id,
         section=section_of(info.check_id),
@@ -183,7 +187,8 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         ),
         not_listed=verdict.more,
         not_graded=verdict.ungraded,
-        found=BySeverity.of(verdict.found(Counter(finding.severity for finding in findings))),
+        not_listed_in=beyond,
+        found=BySeverity.of(verdict.found(listed)),
         advice=info.advice,
         source=info.source,
         remedied_by=info.remedied_by,
@@ -192,7 +197,7 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
 
 def troubles_found(checks: Sequence[CheckReport]) -> tuple[Trouble, ...]:
     """Findings of checks, joined into troubles, the worst first."""
-    more = {check.check_id: check.unlisted for check in checks if check.findings}
+    more = {check.check_id: check.not_listed_in for check in checks if check.findings}
     findings = [
         Finding(check_id=check.check_id, **msgspec.structs.asdict(each)) for check in checks for each in check.findings
     ]
@@ -209,9 +214,9 @@ def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
     return tuple(trouble_report(each, ()) for each in troubles_found(checks))
 
 
-def trouble_report(trouble: Trouble, batches: Sequence[Batch]) -> TroubleReport:
-    """A trouble in words; `batches` are the planners' result for the same findings."""
-    batch_id, proposal = _proposal(trouble, batches)
+def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = ()) -> TroubleReport:
+    """A trouble in words; `batches` and `notes` are the planners' result for the same findings."""
+    batch_id, proposal = _proposal(trouble, batches, notes)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
     because, advice = "", [filled_in(each, trouble.met[0].subject) for each in harmful.advice]
     if trouble.causes:
@@ -258,7 +263,7 @@ def filled_in(advice: str, subject: str) -> str:
     return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
 
 
-def _proposal(trouble: Trouble, batches: Sequence[Batch]) -> tuple[str | None, str]:
+def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:
     """The batch for a trouble, and for how much of it, in words; or None, and that there is none."""
     own = {
         (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
@@ -269,7 +274,20 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch]) -> tuple[str | None, s
             part = f" for {of_all:,} of {trouble.affected:,}" if of_all < trouble.affected else ""
             return batch.batch_id, f"Plan{part}: {batch.title}."
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
-    return None, "No plan now." if remedied else "No plan: it takes a person."
+    if not remedied:
+        return None, "No plan: it takes a person."
+    # A note on a namespace is about its quotas.
+    full = [each for each in trouble.findings if each.check_id in OF_FULL_TOPICS]
+    namespaces = {namespace_in(each.subject) for each in full} - {""}
+    note = next((each for each in notes if each.partition(": ")[0] in namespaces), None)
+    return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
+
+
+def _reason_of(note: str) -> str:
+    """First words of a planner's note on a namespace, with the key of the policy that it names."""
+    said, key = note.partition(": ")[2], re.search(r"\b[a-z_]+\.[a-z_]+\b", note)
+    words = re.split(r"[:;.](?: |$)", said, maxsplit=1)[0]
+    return f"{words} ({key[0]})" if key and key[0] not in words else words
 
 
 def _words_of(check_id: str, catalog: Mapping[str, CheckWords]) -> CheckWords:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,7 +23,7 @@ from pulsar_steward.outside_text import shown_json
 from pulsar_steward.report.checkup.measures import Measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -112,6 +113,10 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Meta(description="unlisted findings of unknown severity; `found` counts them as the least bad listed one"),
     ]
+    not_listed_in: Annotated[
+        Mapping[Severity, Mapping[str, int]],
+        Meta(description="unlisted findings by severity and namespace; empty name: of none, or not told apart"),
+    ]
     found: Annotated[BySeverity, Meta(description="all findings, listed or not")]
     advice: Annotated[tuple[str, ...], Meta(description="steps, in this order")]
     source: Annotated[str, Meta(description="where this was learned")]
@@ -120,13 +125,8 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unlisted(self) -> Counter[Severity]:
         """Number of findings that are not listed, by severity, the worst first."""
-        every = Counter({each: getattr(self.found, each.value) for each in reversed(Severity)})
-        return every - Counter(finding.severity for finding in self.findings)
-
-    @property
-    def findings_in_all(self) -> int:
-        """Number of findings, listed or not."""
-        return len(self.findings) + self.not_listed
+        every = {each: sum(self.not_listed_in.get(each, {}).values()) for each in reversed(Severity)}
+        return +Counter(every)
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
