@@ -1,7 +1,7 @@
 """Reports about memory of brokers, and about bookies."""
 
 from lab.faults.fault import Expected
-from lab.faults.field.reported import reported
+from lab.faults.field.reported import moves, reported
 from lab.faults.simulated._clusters import at, cluster, retained, spread, strained
 from lab.simulator import BookieSpec, ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
@@ -77,6 +77,25 @@ def _filling(direct_bytes: float) -> ClusterSpec:
     )
 
 
+def _one_copy(configuration: dict[str, str]) -> ClusterSpec:
+    """900 topics of 4 TB in all, in a namespace that leaves the copies to the brokers; nothing is in trouble."""
+    app = SubscriptionSpec("app", consumers=2, backlog=20, rate_out=40.0)
+    facts = TopicSpec(
+        "facts",
+        partitions=900,
+        producers=1,
+        subscriptions=(app,),
+        message_bytes=1_000,
+        storage_bytes=4_444_000_000,
+        rate_in=40.0,
+    )
+    kept = retained(10_080, 10_240)
+    return cluster(
+        NamespaceSpec("shop/facts", bundles=12, topics=(facts,), policies=kept, owners=spread(12, 3)),
+        configuration=configuration,
+    )
+
+
 def _three_copies() -> ClusterSpec:
     """25 GB in topics, three of them in the cluster's own."""
     app = SubscriptionSpec("app", consumers=2, backlog=30, rate_out=40.0)
@@ -143,6 +162,16 @@ FAULTS = (
         cluster(bookies=2, configuration=quorums(3, 2, 2)),
         expected=(Expected("ensemble-too-large", evidence="(?i)ensemble|bookies"),),
         never=(r"(?i)(move|split) .*shop/orders", r"(?i)decommission"),
+    ),
+    reported(
+        "one-copy-of-everything",
+        "apache/pulsar-helm-chart#567",
+        "Brokers write each entry to one of five bookies, as a chart had it by default; 900 topics store 4 TB.",
+        "Each entry has one copy: the loss of a bookie's disk loses a fifth of the data, and its restart makes topics"
+        " unreadable. Raise the brokers' three settings to 2 or 3, with room for it; old ledgers stay single.",
+        _one_copy(quorums(1, 1, 1)),
+        expected=(Expected("ledgers-under-replicated", evidence="managedLedgerDefaultWriteQuorum"),),
+        never=(moves("shop/facts"), r"(?i)decommission", "managedLedgerDefaultWriteQuorum to 1"),
     ),
     reported(
         "disk-is-larger-than-the-topics",
