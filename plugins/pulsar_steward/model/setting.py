@@ -224,6 +224,7 @@ OF_TOPICS = (
     "delayedDeliveryTrackerFactoryClassName",
     "encryptionRequireOnProducer",
     "entryFilterNames",
+    "isAllowAutoUpdateSchemaEnabled",
     "isSchemaValidationEnforced",
     "managedLedgerDefaultAckQuorum",
     "managedLedgerDefaultEnsembleSize",

@@ -258,8 +258,9 @@ def _few(row: Row, cluster: str) -> Finding:
         severity=Severity.WARNING if default else Severity.INFO,
         subject=cluster if default else row["namespace"],
         evidence=(
-            f"New ledgers have {counted(copies, 'copy', 'copies')} of each entry {who}, on {bookies:,} bookies: a part"
-            f" of the data cannot be read without {'one' if copies == 1 else copies} of them, and is lost with the disks."
+            f"New ledgers have {counted(copies, 'copy', 'copies')} of each entry {who}, on {bookies:,} bookies:"
+            f" without {'one' if copies == 1 else copies} of them a part of the data cannot be read, and with the disks"
+            " it is lost."
         ),
         figures={"bookies": bookies, "copies": copies},
     )
