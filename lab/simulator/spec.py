@@ -206,6 +206,7 @@ class TopicSpec:
         client_version: What the producers say; empty: brokers know none.
         replicators: To which clusters it is replicated.
         dedup_behind: Entries since the last snapshot of its deduplication; None: it has none.
+        ledgers: Ledgers that each partition still has, all but the first of them empty.
         stored_ago_s: How long ago all that it stores was in a closed ledger.
         just_made: True for one that was made this moment, and is in no statistics of its broker yet.
         told: Further members of its ``/stats``, by the names of the admin API.
@@ -228,6 +229,7 @@ class TopicSpec:
     client_version: str = CLIENT
     replicators: tuple[ReplicatorSpec, ...] = ()
     dedup_behind: int | None = None
+    ledgers: int = 2
     stored_ago_s: int = 0
     just_made: bool = False
     persistent: bool = True

@@ -273,7 +273,7 @@ def internal_document(topic: Topic, now_ms: int) -> Document:
         "state": "LedgerOpened",
         "ledgers": [
             *([{"ledgerId": 1, "entries": entries, "size": spec.storage, **flags}] if entries else []),
-            {"ledgerId": 2, "entries": 0, "size": 0, **flags},
+            *({"ledgerId": number, "entries": 0, "size": 0, **flags} for number in range(2, max(spec.ledgers, 2) + 1)),
         ],
         "cursors": {
             **{each.name: _cursor(each, entries) for each in spec.subscriptions},

@@ -4,7 +4,7 @@ import time
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import moves, reported
-from lab.faults.simulated._clusters import IN_MEMORY, cluster
+from lab.faults.simulated._clusters import GIB, IN_MEMORY, at, cluster, retained, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -70,6 +70,30 @@ def _miscounted() -> ClusterSpec:
         told=(("msgInCounter", 1_584_209), ("msgOutCounter", 789_829)),
     )
     return cluster(NamespaceSpec("shop/counts", topics=(topic,)), version="2.8.1")
+
+
+def _long_answers(look: int) -> ClusterSpec:
+    """Two topics whose nodes in the metadata store are large, and brokers of which one waits for its answers."""
+    history = TopicSpec(
+        "history", producers=1, message_bytes=1_000, storage_bytes=400 * GIB, rate_in=5.0, ledgers=61_000
+    )
+    sparse = SubscriptionSpec(
+        "sparse", consumers=2, backlog=900_000, unacked=2_000, ack_holes=240_000, rate_out=40.0, consumed_ms=NOW_MS
+    )
+    acked = TopicSpec("acked", producers=1, subscriptions=(sparse,), message_bytes=200, rate_in=40.0)
+    slow = strained(metadata_reads=40_000 + 5_000 * look, metadata_read_ms=80.0, metadata_slow_reads=1_000 * look)
+    return cluster(
+        NamespaceSpec("shop/nodes", topics=(history, acked), policies=retained(-1), owner=0),
+        broker_0=slow,
+        configuration={
+            "managedLedgerMaxLedgerRolloverTimeMinutes": "1",
+            "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+            "managedLedgerMaxUnackedRangesToPersist": "1000000",
+            "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "300000",
+            "managedLedgerInfoCompressionType": "NONE",
+            "managedCursorInfoCompressionType": "NONE",
+        },
+    )
 
 
 def _overdue(oldest_s: int) -> ClusterSpec:
@@ -203,6 +227,25 @@ FAULTS = (
         "Silence is right: `sub0` waits for nothing, its count drifted, and the next load of the topic mends it.",
         *(_miscounted(),) * 3,
         never=("sub0", _loses("shop/counts"), moves("shop/counts")),
+    ),
+    reported(
+        "zookeeper-answer-too-long",
+        "apache/pulsar#24382",
+        "Of one broker many reads of the metadata store take over a second; a topic of it has 61,000 ledgers, and a"
+        " cursor keeps 240,000 ranges in the store. That answers were longer than the limit is in its log alone.",
+        "Answers of ZooKeeper grow towards its limit, at which all requests of the broker are dropped. Name the broker"
+        " and the two nodes: compression of both, rollover in hours, acknowledgements repaired.",
+        *(_long_answers(look) for look in (1, 2)),
+        expected=(
+            Expected("metadata-latency", at(0), r"shop/nodes/history \(61,000 ledgers"),
+            Expected("metadata-latency", at(0), r"shop/nodes/acked.*240,000 "),
+        ),
+        allowed={
+            "retention-unbounded": "it is, and holds 400 GiB",
+            "ack-holes": "its holes are many, whatever brokers persist",
+            "cursor-not-persistable": "its state is large, too, as an entry of a ledger",
+        },
+        never=(moves("shop/nodes"), r"(?i)restart (the |all )?broker", r"(?i)network"),
     ),
     reported(
         "strict-delay-loses-its-timer",
