@@ -210,6 +210,7 @@ MAX_DIGITS = 15
 _OF_BOOKIE = (
     *BOOKIE_SETTINGS,
     BOOKIE_STATUS,
+    "bookie_journal_JOURNAL_ADD_ENTRY",
     "bookie_ledger_writable_dirs",
     "bookie_rejected_write_requests",
     "bookie_throttled_write_requests",
