@@ -96,6 +96,16 @@ def _long_answers(look: int) -> ClusterSpec:
     )
 
 
+def _read_again(delayed: int, backlog: int) -> ClusterSpec:
+    """A subscription whose only consumer has just connected, or is gone where nothing is delayed."""
+    here = int(delayed > 0)
+    later = SubscriptionSpec(
+        "later", consumers=here, new_consumers=here, backlog=backlog, delayed=delayed, rate_out=1.0 * here
+    )
+    topic = TopicSpec("mails", producers=1, subscriptions=(later,), message_bytes=500, rate_in=2.0)
+    return cluster(NamespaceSpec("shop/later", topics=(topic,)), configuration=IN_MEMORY)
+
+
 def _overdue(oldest_s: int) -> ClusterSpec:
     reader = SubscriptionSpec(
         "sender",
@@ -246,6 +256,21 @@ FAULTS = (
             "cursor-not-persistable": "its state is large, too, as an entry of a ledger",
         },
         never=(moves("shop/nodes"), r"(?i)restart (the |all )?broker", r"(?i)network"),
+    ),
+    reported(
+        "delay-index-thrown-away",
+        "apache/pulsar#23912",
+        "The only consumer of 310,000 delayed messages has just connected, is gone a minute later, and there anew after"
+        " two more, with 150,000 indexed so far of 1.2 million. What is read from bookies is not made.",
+        "Each time the only consumer leaves, the broker forgets its index and reads the whole backlog again: end the"
+        " consumer's restarts, keep two connected, or use the bucket tracker.",
+        _read_again(310_000, 1_200_000),
+        _read_again(0, 1_200_100),
+        _read_again(150_000, 1_200_200),
+        expected=(Expected("connection-churn", "^persistent://shop/later/mails subscription later", "index"),),
+        allowed=UNBOUNDED,
+        never=(moves("shop/later"), _loses("shop/later"), r"(?i)unload", r"(?i)too slow"),
+        minutes_apart=2,
     ),
     reported(
         "strict-delay-loses-its-timer",
