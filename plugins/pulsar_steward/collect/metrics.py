@@ -197,6 +197,7 @@ _OF_TOPIC: dict[str, float | None] = {
     DELAYED_SERIES: 0,
     PUBLISHING_LIMITED: 0,
     **dict.fromkeys(DISPATCHING_LIMITED, 0.0),
+    "pulsar_txn_tb_active_total": 0,
     WRITES_UNDER_A_SECOND: 0,
     WRITES_OVER_A_SECOND: 0,
 }

@@ -339,6 +339,7 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
 
 
 def _read_again(row: Row) -> Finding:
+    entries = counted(row["backlog_entries"], "entry", "entries")
     gone = f", and it had none in {counted(row['gone'], 'snapshot')} between" if row["gone"] else ""
     return CHECK.finding(
         severity=Severity.WARNING,
@@ -346,8 +347,8 @@ def _read_again(row: Row) -> Finding:
         evidence=(
             f"All consumers of {named_subscription(row)} on {row['broker']} were new in"
             f" {counted(row['anew'] + 1, 'snapshot')}, others each time{gone}. As the last one leaves, the broker"
-            f" forgets its index of delayed messages, and reads all {row['backlog_entries']:,} entries of the backlog"
-            f" from bookies again; {row['delayed']:,} are indexed by now."
+            f" forgets its index of delayed messages, and reads all {entries} of the backlog from bookies again;"
+            f" {row['delayed']:,} are indexed by now."
         ),
         figures={name: row[name] for name in ("backlog_entries", "consumers")} | {"delayed_messages": row["delayed"]},
     )
