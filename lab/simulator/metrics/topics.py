@@ -24,7 +24,8 @@ class Shown:
 
 def _told(topic: Shown, member: str) -> int:
     """A number of its ``/stats``."""
-    return int(dict(topic.spec.told).get(member, 0))  # type: ignore[call-overload]  # a number, as in JSON
+    value = dict(topic.spec.told).get(member, 0)
+    return value if isinstance(value, int) else 0
 
 
 OF_TOPIC: dict[str, Callable[[Shown], float]] = {
