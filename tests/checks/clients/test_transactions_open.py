@@ -150,6 +150,8 @@ def test_names_of_older_brokers_count_too() -> None:
     assert (finding.figures["staying_open"], finding.figures["timed_out"]) == (4, 16)
 
 
+WELL: Told = dict.fromkeys(range(4), (0, 1000, 0))
+ONGOING_SERIES = "pulsar_txn_tb_active_total"
 CIRCLING: dict[str, tuple[dict[str, float], bool]] = {
     "much for its traffic": ({}, True),
     "not so much": ({"cpu": 49.0}, False),
@@ -182,7 +184,3 @@ def test_processors_that_open_transactions_keep_busy_are_found(
     assert [each.subject for each in judgement.findings] == [BROKERS[0]] * found
     if found:
         golden(judgement.findings[0].evidence)
-
-
-WELL: Told = dict.fromkeys(range(4), (0, 1000, 0))
-ONGOING_SERIES = "pulsar_txn_tb_active_total"
