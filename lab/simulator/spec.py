@@ -49,7 +49,8 @@ class SubscriptionSpec:
     Attributes:
         kind: As the API names it; ``None`` as long as no consumer has come since the bundle was loaded.
         consumers: Connected consumers.
-        backlog: Entries not yet acknowledged (``msgBacklog``).
+        backlog: Entries not yet acknowledged (``msgBacklog``), as the broker counts them.
+        behind: The same by its cursor's position, where that count is wrong; None: it is right.
         unacked: Messages delivered and not acknowledged (``unackedMessages``).
         messages_per_entry: Messages of a batch, on average, at its consumers (``avgMessagesPerEntry``).
         ack_holes: Ranges of acknowledged messages beyond the first gap (``totalNonContiguousDeletedMessagesRange``).
@@ -99,6 +100,7 @@ class SubscriptionSpec:
     durable: bool = True
     told: tuple[tuple[str, object], ...] = ()
     ack_rate: float | None = None
+    behind: int | None = None
     each: tuple[ConsumerSpec, ...] = ()
 
     @classmethod
@@ -113,6 +115,11 @@ class SubscriptionSpec:
             "acked_ms": max((consumer.acked_ms for consumer in each), default=0),
         }
         return cls(name, each=each, **(own | figures))
+
+    @property
+    def unread(self) -> int:
+        """Entries that are not acknowledged by its cursor's position."""
+        return self.backlog if self.behind is None else self.behind
 
     @property
     def acks(self) -> float:
@@ -140,7 +147,7 @@ class SubscriptionSpec:
     @property
     def entries_since_gap(self) -> int:
         """``numberOfEntriesSinceFirstNotAckedMessage``: 1 when nothing waits."""
-        return self.backlog + self.ack_holes + 1 if self.spans is None else self.spans
+        return self.unread + self.ack_holes + 1 if self.spans is None else self.spans
 
     @property
     def persisted_bytes(self) -> int:
@@ -199,6 +206,7 @@ class TopicSpec:
         client_version: What the producers say; empty: brokers know none.
         replicators: To which clusters it is replicated.
         dedup_behind: Entries since the last snapshot of its deduplication; None: it has none.
+        ledgers: Ledgers that each partition still has, all but the first of them empty.
         stored_ago_s: How long ago all that it stores was in a closed ledger.
         just_made: True for one that was made this moment, and is in no statistics of its broker yet.
         told: Further members of its ``/stats``, by the names of the admin API.
@@ -221,6 +229,7 @@ class TopicSpec:
     client_version: str = CLIENT
     replicators: tuple[ReplicatorSpec, ...] = ()
     dedup_behind: int | None = None
+    ledgers: int = 2
     stored_ago_s: int = 0
     just_made: bool = False
     persistent: bool = True
@@ -236,14 +245,14 @@ class TopicSpec:
         """``backlogSize`` of each partition: that of the slowest durable cursor, whosever it is."""
         if self.backlog_bytes is not None:
             return self.backlog_bytes
-        of_subscriptions = (each.backlog for each in self.subscriptions if each.durable)
+        of_subscriptions = (each.unread for each in self.subscriptions if each.durable)
         return max((*of_subscriptions, *(behind for _, behind in self.own_cursors)), default=0) * self.message_bytes
 
     @property
     def durable_cursors(self) -> tuple[tuple[str, int], ...]:
         """Names of all durable cursors, with the entries that each has not consumed."""
         return (
-            *((each.name, each.backlog + each.ack_holes) for each in self.subscriptions if each.durable),
+            *((each.name, each.unread + each.ack_holes) for each in self.subscriptions if each.durable),
             *self.own_cursors,
         )
 

@@ -183,7 +183,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Do
         "chunkedMessageRate": 0.0,
         "msgRateExpired": 0.0,
         "msgBacklog": spec.backlog,
-        "backlogSize": spec.backlog * topic.message_bytes,
+        "backlogSize": spec.unread * topic.message_bytes,
         "msgBacklogNoDelayed": spec.backlog - spec.delayed,
         "blockedSubscriptionOnUnackedMsgs": spec.blocked,
         "msgDelayed": spec.delayed,
@@ -273,7 +273,7 @@ def internal_document(topic: Topic, now_ms: int) -> Document:
         "state": "LedgerOpened",
         "ledgers": [
             *([{"ledgerId": 1, "entries": entries, "size": spec.storage, **flags}] if entries else []),
-            {"ledgerId": 2, "entries": 0, "size": 0, **flags},
+            *({"ledgerId": number, "entries": 0, "size": 0, **flags} for number in range(2, max(spec.ledgers, 2) + 1)),
         ],
         "cursors": {
             **{each.name: _cursor(each, entries) for each in spec.subscriptions},
@@ -315,14 +315,14 @@ def stored_document(topic: Topic, now_ms: int) -> Document:
 
 def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
     """A cursor whose holes are every other message after the mark-delete position."""
-    first = entries - spec.backlog - spec.ack_holes
+    first = entries - spec.unread - spec.ack_holes
     holes = ",".join(f"(1:{first + 2 * n}..1:{first + 2 * n + 1}]" for n in range(spec.ack_holes))
     return {
         "markDeletePosition": f"1:{first - 1}",
         "readPosition": f"1:{entries}",
         "waitingReadOp": bool(spec.consumers),
         "pendingReadOps": 0,
-        "messagesConsumedCounter": first + spec.ack_holes,
+        "messagesConsumedCounter": entries - spec.backlog,
         "cursorLedger": spec.cursor_ledger,
         "cursorLedgerLastEntry": spec.cursor_entry,
         "individuallyDeletedMessages": f"[{holes}]",

@@ -67,6 +67,7 @@ class BookieSpec(ProcessSpec):
         queues: Tasks that wait for each thread that writes entries.
         disks_percent: In use, of the disk of each ledger directory.
         auditor: Its figures as the auditor; None: another one is.
+        journal_ms: Time that one in a thousand entries took to be on the journal's disk, or more, in the last minute.
         copied: Ledgers of which it made the copies that were missing, since its start.
         copies_failed: Tries after which a ledger still had too few.
     """
@@ -76,6 +77,7 @@ class BookieSpec(ProcessSpec):
     queues: tuple[int, ...] = (0, 0)
     disks_percent: tuple[float, ...] = (40.0,)
     auditor: AuditorSpec | None = None
+    journal_ms: float = 12.0
     copied: int = 0
     copies_failed: int = 0
 
@@ -91,6 +93,11 @@ class BookieSpec(ProcessSpec):
         for number, queued in enumerate(self.queues):
             thread = {"thread": f"BookieWriteThreadPool-OrderedExecutor-{number}-0"}
             yield sample("bookkeeper_server_thread_executor_queue", thread, queued)
+        for name in ("JOURNAL_ADD_ENTRY", "JOURNAL_SYNC"):
+            yield family(f"bookie_journal_{name}", "summary")
+            for quantile, share in (("0.5", 0.1), ("0.99", 0.5), ("0.999", 1.0)):
+                labels = {"success": "true", "quantile": quantile}
+                yield sample(f"bookie_journal_{name}", labels, self.journal_ms * share)
         if self.auditor is not None:
             yield from self.auditor.lines()
         yield family(COPYING, "summary")

@@ -39,7 +39,7 @@ NAMESPACE, TOPIC = "shop/orders", "persistent://shop/orders/t"
 QUOTA = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.HOLD)
 AGE = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.EVICT)
 KEPT = Retention(minutes=1440, megabytes=10_240)
-ONE_COPY = Persistence.of((1, 1, 1), 0.2)
+TWO_COPIES = Persistence.of((2, 2, 2), 0.2)
 """As the simulator's brokers keep by default, with cursors that are written more seldom."""
 VALUES: list[tuple[SettingName, Setting]] = [
     (SettingName.SIZE_QUOTA, QUOTA),
@@ -47,7 +47,7 @@ VALUES: list[tuple[SettingName, Setting]] = [
     (SettingName.RETENTION, KEPT),
     (SettingName.TTL, TimeToLive(seconds=600)),
     (SettingName.DELAYED_DELIVERY, DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000)),
-    (SettingName.PERSISTENCE, ONE_COPY),
+    (SettingName.PERSISTENCE, TWO_COPIES),
 ]
 APART = {SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY, SettingName.PERSISTENCE}
 """Settings that are compared with no other."""
@@ -221,7 +221,7 @@ def test_a_topic_whose_bundle_nobody_owns_is_not_proved_and_says_why(site: Works
 @pytest.mark.parametrize(
     ("quorums", "words"),
     [
-        ((2, 2, 2), "E 2 of 5 bookies that may take writes, and only 0 of them are known to"),
+        ((3, 3, 3), "E 3 of 5 bookies that may take writes, and only 0 of them are known to"),
         ((6, 1, 1), "E 6 of 5 bookies that may take writes: no ledger could be made"),
         ((1, 2, 1), "E has to be at least Qw"),
     ],
@@ -256,11 +256,11 @@ def test_only_bookies_of_the_namespaces_own_group_count(tmp_path: Path) -> None:
 
 def test_a_policy_set_otherwise_is_put_back_as_it_was(site: Worksite) -> None:
     """Whatever rate somebody had set comes back to the last digit, and when it takes effect is said."""
-    theirs = Persistence.of((1, 1, 1), 1 / 120)
+    theirs = Persistence.of((2, 2, 2), 1 / 120)
     with site.context() as context:
         inherited = context.reader.inherited(setting(SettingName.PERSISTENCE, None))
     first = msgspec.structs.replace(setting(SettingName.PERSISTENCE, theirs), inherited=inherited)
-    second = setting(SettingName.PERSISTENCE, ONE_COPY, theirs)
+    second = setting(SettingName.PERSISTENCE, TWO_COPIES, theirs)
     assert said(site.carry_out(site.approved(first))) == ["done"]
     assert said(site.carry_out(site.approved(second))) == ["done"]
     with site.context() as context:
@@ -284,14 +284,14 @@ def test_no_copies_are_given_up_under_a_policy_that_keeps_them(site: Worksite) -
 
 def test_no_copies_are_given_up_where_brokers_defaults_differ(tmp_path: Path) -> None:
     """A namespace that sets nothing has the copies of each topic's broker: all of them are read before a call."""
-    more = {"managedLedgerDefaultEnsembleSize": "2", "managedLedgerDefaultWriteQuorum": "2"}
+    more = {"managedLedgerDefaultEnsembleSize": "3", "managedLedgerDefaultWriteQuorum": "3"}
     spec = replace(SKEWED, own_settings=({}, {}, more))
     with a_worksite(tmp_path, spec, policy=quick_policy(guards={"versions_tried_here": ["4.0"]})) as site:
-        usual = Persistence.of((1, 1, 1), 1.0)
-        change = msgspec.structs.replace(setting(SettingName.PERSISTENCE, ONE_COPY), inherited=usual)
+        usual = Persistence.of((2, 2, 2), 1.0)
+        change = msgspec.structs.replace(setting(SettingName.PERSISTENCE, TWO_COPIES), inherited=usual)
         (outcome,) = site.carry_out(site.approved(change))
         assert (outcome.outcome, site.untouched()) == ("drifted", True)
-        assert "the persistence is E 2, Qw 2, Qa 1" in outcome.reason
+        assert "the persistence is E 3, Qw 3, Qa 2" in outcome.reason
 
 
 def test_a_quota_waits_for_a_known_threshold_of_compaction(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.checks.resources import heap, processors
 from pulsar_steward.checks.resources import ledgers_under_replicated as copies
+from pulsar_steward.checks.resources.bookie_thread_busy import JOURNAL
 from pulsar_steward.checks.resources.bookies import DIRECTORY, WRITABLE
 from pulsar_steward.collect.metrics import ENDINGS, SERIES
 from pulsar_steward.model.measures import BOOKIE_STATUS
@@ -98,7 +99,7 @@ def test_a_real_bookie_tells_that_it_is_read_only(real: Lab) -> None:
 @pytest.mark.extended("tests/contract/test_metrics.py")
 def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> None:
     url = f"{url_of(real)}/metrics"
-    wanted = OF_PROCESS | OF_AUDITOR | {copies.COPIED}
+    wanted = OF_PROCESS | OF_AUDITOR | {copies.COPIED, JOURNAL}
     wait_until(lambda: wanted <= {sample.series for sample in samples_of(url)}, "it is the auditor", TOLD_WITHIN_S)
     labels = [sample.labels for sample in samples_of(url) if sample.series in (copies.FOUND, copies.COPIED)]
     assert sorted(each["success"] for each in labels) == ["false", "false", "true", "true"]
@@ -107,7 +108,7 @@ def test_a_real_bookie_tells_its_process_and_its_auto_recovery(real: Lab) -> Non
 def test_the_simulator_tells_its_process_and_its_auto_recovery() -> None:
     with running_servers(BookieSpec(auditor=AuditorSpec()), BookieSpec()) as servers:
         first, second = ({each.series for each in samples_of(url.partition("=")[2])} for url in servers.metrics_urls)
-    assert first >= OF_PROCESS | OF_AUDITOR | {copies.COPIED}
+    assert first >= OF_PROCESS | OF_AUDITOR | {copies.COPIED, JOURNAL}
     assert first - second == OF_AUDITOR
 
 

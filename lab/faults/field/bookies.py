@@ -1,9 +1,9 @@
 """Reports about memory of brokers, and about bookies."""
 
 from lab.faults.fault import Expected
-from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import at, cluster, retained, spread, strained
-from lab.simulator import BookieSpec, ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.faults.field.reported import moves, reported
+from lab.faults.simulated._clusters import at, cluster, retained, server, spread, strained
+from lab.simulator import BookieSpec, ClusterSpec, LatencySpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 MB = 1024**2
 
@@ -77,6 +77,38 @@ def _filling(direct_bytes: float) -> ClusterSpec:
     )
 
 
+def _one_copy(configuration: dict[str, str]) -> ClusterSpec:
+    """900 topics of 4 TB in all, in a namespace that leaves the copies to the brokers; nothing is in trouble."""
+    app = SubscriptionSpec("app", consumers=2, backlog=20, rate_out=40.0)
+    facts = TopicSpec(
+        "facts",
+        partitions=900,
+        producers=1,
+        subscriptions=(app,),
+        message_bytes=1_000,
+        storage_bytes=4_444_000_000,
+        rate_in=40.0,
+    )
+    kept = retained(10_080, 10_240)
+    return cluster(
+        NamespaceSpec("shop/facts", bundles=12, topics=(facts,), policies=kept, owners=spread(12, 3)),
+        configuration=configuration,
+    )
+
+
+def _timing_out() -> ClusterSpec:
+    """Brokers of 4,000 messages/s in all, of whose writes to bookies one in fifty takes seconds."""
+    app = SubscriptionSpec("app", consumers=5, backlog=300, rate_out=200.0)
+    sold = TopicSpec("sold", partitions=20, producers=4, subscriptions=(app,), message_bytes=500, rate_in=200.0)
+    slow = LatencySpec(1_333.0, slow_percent=6, stalled_percent=2)
+    return cluster(
+        NamespaceSpec("till/sales", bundles=12, topics=(sold,), owners=spread(12, 3)),
+        bookies=3,
+        usual=strained(writes=slow, publishes=slow),
+        configuration=quorums(3, 2, 2),
+    )
+
+
 def _three_copies() -> ClusterSpec:
     """25 GB in topics, three of them in the cluster's own."""
     app = SubscriptionSpec("app", consumers=2, backlog=30, rate_out=40.0)
@@ -143,6 +175,32 @@ FAULTS = (
         cluster(bookies=2, configuration=quorums(3, 2, 2)),
         expected=(Expected("ensemble-too-large", evidence="(?i)ensemble|bookies"),),
         never=(r"(?i)(move|split) .*shop/orders", r"(?i)decommission"),
+    ),
+    reported(
+        "one-copy-of-everything",
+        "apache/pulsar-helm-chart#567",
+        "Brokers write each entry to one of five bookies, as a chart had it by default; 900 topics store 4 TB.",
+        "Each entry has one copy: the loss of a bookie's disk loses a fifth of the data, and its restart makes topics"
+        " unreadable. Raise the brokers' three settings to 2 or 3, with room for it; old ledgers stay single.",
+        _one_copy(quorums(1, 1, 1)),
+        expected=(Expected("ledgers-under-replicated", evidence="managedLedgerDefaultWriteQuorum"),),
+        never=(moves("shop/facts"), r"(?i)decommission", "managedLedgerDefaultWriteQuorum to 1"),
+    ),
+    reported(
+        "one-bookie-takes-five-seconds",
+        "apache/pulsar#12533",
+        "For a minute one of three bookies takes 5 s to have entries on its journal's disk, the others 12 and 15 ms;"
+        " writes of all brokers take over a second. Failures of clients are not made.",
+        "The journal disk of the second bookie is slow, and clients' full queues follow from that: look at that disk,"
+        " then take the bookie out of service. Brokers are well.",
+        _timing_out(),
+        servers=(tuple(BookieSpec(journal_ms=each) for each in (12.0, 5_000.0, 15.0)),),
+        expected=(
+            Expected("bookie-thread-busy", server(1), "(?i)journal"),
+            *(Expected("bookie-thread-busy", at(number)) for number in range(3)),  # the effect, as brokers see it
+            *(Expected("publish-slow", at(number), r"cause: .*journal of bookie 127\.0\.1\.2:") for number in range(3)),
+        ),
+        never=(moves("till/sales"), r"(?i)restart .*broker", "journalSyncData", r"(?i)ack quorum"),
     ),
     reported(
         "disk-is-larger-than-the-topics",

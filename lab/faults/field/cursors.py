@@ -4,7 +4,7 @@ import time
 
 from lab.faults.fault import Expected
 from lab.faults.field.reported import moves, reported
-from lab.faults.simulated._clusters import IN_MEMORY, cluster
+from lab.faults.simulated._clusters import GIB, IN_MEMORY, at, cluster, retained, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -55,6 +55,55 @@ def _flagged() -> ClusterSpec:
         version="3.0.4",
         configuration={"maxUnackedMessagesPerConsumer": "1", "maxUnackedMessagesPerSubscription": "0"},
     )
+
+
+def _miscounted() -> ClusterSpec:
+    """A subscription that has consumed everything, whose count says otherwise; another one is truly behind."""
+    since = NOW_MS - 3_600_000
+    sub0 = SubscriptionSpec("sub0", consumers=2, backlog=44_708, behind=0, consumed_ms=since, told=_consumed(since))
+    nightly = SubscriptionSpec("nightly", backlog=40_000, consumed_ms=since, told=_consumed(since))
+    topic = TopicSpec(
+        "counted",
+        subscriptions=(sub0, nightly),
+        message_bytes=192,
+        storage_bytes=305_110_652,
+        told=(("msgInCounter", 1_584_209), ("msgOutCounter", 789_829)),
+    )
+    return cluster(NamespaceSpec("shop/counts", topics=(topic,)), version="2.8.1")
+
+
+def _long_answers(look: int) -> ClusterSpec:
+    """Two topics whose nodes in the metadata store are large, and brokers of which one waits for its answers."""
+    history = TopicSpec(
+        "history", producers=1, message_bytes=1_000, storage_bytes=400 * GIB, rate_in=5.0, ledgers=61_000
+    )
+    sparse = SubscriptionSpec(
+        "sparse", consumers=2, backlog=900_000, unacked=2_000, ack_holes=240_000, rate_out=40.0, consumed_ms=NOW_MS
+    )
+    acked = TopicSpec("acked", producers=1, subscriptions=(sparse,), message_bytes=200, rate_in=40.0)
+    slow = strained(metadata_reads=40_000 + 5_000 * look, metadata_read_ms=80.0, metadata_slow_reads=1_000 * look)
+    return cluster(
+        NamespaceSpec("shop/nodes", topics=(history, acked), policies=retained(-1), owner=0),
+        broker_0=slow,
+        configuration={
+            "managedLedgerMaxLedgerRolloverTimeMinutes": "1",
+            "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+            "managedLedgerMaxUnackedRangesToPersist": "1000000",
+            "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "300000",
+            "managedLedgerInfoCompressionType": "NONE",
+            "managedCursorInfoCompressionType": "NONE",
+        },
+    )
+
+
+def _read_again(delayed: int, backlog: int) -> ClusterSpec:
+    """A subscription whose only consumer has just connected, or is gone where nothing is delayed."""
+    here = int(delayed > 0)
+    later = SubscriptionSpec(
+        "later", consumers=here, new_consumers=here, backlog=backlog, delayed=delayed, rate_out=1.0 * here
+    )
+    topic = TopicSpec("mails", producers=1, subscriptions=(later,), message_bytes=500, rate_in=2.0)
+    return cluster(NamespaceSpec("shop/later", topics=(topic,)), configuration=IN_MEMORY)
 
 
 def _overdue(oldest_s: int) -> ClusterSpec:
@@ -179,6 +228,49 @@ FAULTS = (
         allowed={"subscription-stalled": "nothing is delivered"},
         never=(moves("shop/tasks"), _loses("shop/tasks"), r"(?i)\b(do|does) not acknowledge|never acknowledge"),
         minutes_apart=5,
+    ),
+    reported(
+        "backlog-figure-that-drifted",
+        "apache/pulsar#5202",
+        "Brokers count 44,708 messages that `sub0` has not consumed, by its cursor's position there are none; nobody"
+        " publishes, and its consumers ask for more. Another subscription is truly behind.",
+        "Silence is right: `sub0` waits for nothing, its count drifted, and the next load of the topic mends it.",
+        *(_miscounted(),) * 3,
+        never=("sub0", _loses("shop/counts"), moves("shop/counts")),
+    ),
+    reported(
+        "zookeeper-answer-too-long",
+        "apache/pulsar#24382",
+        "Of one broker many reads of the metadata store take over a second; a topic of it has 61,000 ledgers, and a"
+        " cursor keeps 240,000 ranges in the store. That answers were longer than the limit is in its log alone.",
+        "Answers of ZooKeeper grow towards its limit, at which all requests of the broker are dropped. Name the broker"
+        " and the two nodes: compression of both, rollover in hours, acknowledgements repaired.",
+        *(_long_answers(look) for look in (1, 2)),
+        expected=(
+            Expected("metadata-latency", at(0), r"shop/nodes/history \(61,000 ledgers"),
+            Expected("metadata-latency", at(0), r"shop/nodes/acked.*240,000 "),
+        ),
+        allowed={
+            "retention-unbounded": "it is, and holds 400 GiB",
+            "ack-holes": "its holes are many, whatever brokers persist",
+            "cursor-not-persistable": "its state is large, too, as an entry of a ledger",
+        },
+        never=(moves("shop/nodes"), r"(?i)restart (the |all )?broker", r"(?i)network"),
+    ),
+    reported(
+        "delay-index-thrown-away",
+        "apache/pulsar#23912",
+        "The only consumer of 310,000 delayed messages has just connected, is gone a minute later, and there anew after"
+        " two more, with 150,000 indexed so far of 1.2 million. What is read from bookies is not made.",
+        "Each time the only consumer leaves, the broker forgets its index and reads the whole backlog again: end the"
+        " consumer's restarts, keep two connected, or use the bucket tracker.",
+        _read_again(310_000, 1_200_000),
+        _read_again(0, 1_200_100),
+        _read_again(150_000, 1_200_200),
+        expected=(Expected("connection-churn", "^persistent://shop/later/mails subscription later", "index"),),
+        allowed=UNBOUNDED,
+        never=(moves("shop/later"), _loses("shop/later"), r"(?i)unload", r"(?i)too slow"),
+        minutes_apart=2,
     ),
     reported(
         "strict-delay-loses-its-timer",

@@ -1,9 +1,11 @@
 """Reports about transactions, and about where bundles are and may be."""
 
+from typing import Any
+
 from lab.faults.fault import Expected
 from lab.faults.field.clients import ago_ms, reader
-from lab.faults.field.reported import reported
-from lab.faults.simulated._clusters import EIGHT_GIB, cluster, loads, spread, strained
+from lab.faults.field.reported import moves, reported
+from lab.faults.simulated._clusters import EIGHT_GIB, at, cluster, loads, spread, strained
 from lab.simulator import ClusterSpec, CoordinatorSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 SNAPSHOTS = "__transaction_buffer_snapshot"
@@ -85,6 +87,28 @@ def _cut_off(*, isolated: bool) -> ClusterSpec:
         NamespaceSpec("app/ly", topics=(isly,), loaded=not isolated),
         isolation_policies=policies if isolated else None,
         version="3.0.0",
+    )
+
+
+def _in_circles() -> ClusterSpec:
+    """Two brokers of 10 MB/s each; the first has the topics with transactions, and eight times the CPU."""
+    tail = SubscriptionSpec("sub", kind="Exclusive", consumers=1, backlog=50, rate_out=50.0)
+
+    def topic(name: str, **more: Any) -> TopicSpec:
+        return TopicSpec(
+            name, partitions=200, producers=1, subscriptions=(tail,), message_bytes=1_024, rate_in=50.0, **more
+        )
+
+    ongoing = topic("moves", told=(("ongoingTxnCount", 2), ("committedTxnCount", 40_000)))
+    busy = {"cpu_limit_percent": 400.0, "network_percent": 4.0}
+    return cluster(
+        NamespaceSpec("bank/txn", bundles=32, topics=(ongoing,), owner=0),
+        NamespaceSpec("bank/plain", bundles=32, topics=(topic("moves"),), owner=1),
+        brokers=2,
+        broker_0=strained(cpu_percent=310.0, **busy),
+        broker_1=strained(cpu_percent=40.0, **busy),
+        transactions={number: CoordinatorSpec(opened=90_000, still_open=25) for number in range(16)},
+        version="3.0.5",
     )
 
 
@@ -224,6 +248,18 @@ FAULTS = (
         allowed={"bundle-without-owner": "nobody owns its bundles, for that reason"},
         never=(r"(?i)move .*app/ly", r"(?i)restart .*broker"),
         minutes_apart=720,
+    ),
+    reported(
+        "reading-in-circles",
+        "apache/pulsar#22943",
+        "Of two brokers with 10 MB/s each, one has 77 % of its CPU in use, the other 10 %; all that is published to the"
+        " first is in transactions, with consumers at the tail.",
+        "Its CPU is not explained by its traffic: consumers at the tail of topics with open transactions have it read"
+        " in circles. Upgrade to a version with #23189, or end transactions sooner; moves carry the load on.",
+        *(_in_circles(),) * 3,
+        expected=(Expected("transactions-open", at(0), "bank/txn"),),
+        allowed={"cluster-placement": "one of two brokers could not carry all, with so much CPU in use"},
+        never=(moves("bank/txn"), moves("bank/plain"), r"(?i)collection", r"(?i)restart .*broker"),
     ),
     reported(
         "split-forbidden-by-the-ceiling",

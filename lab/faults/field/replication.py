@@ -129,6 +129,23 @@ def _full_of_readers() -> ClusterSpec:
     )
 
 
+def _shut_out_by_a_schema_rule() -> ClusterSpec:
+    """Two namespaces alike, but that one forbids schema updates, and nobody reads its topic of policies."""
+    reader = SubscriptionSpec("reader-3fa91c", kind="Exclusive", consumers=1, durable=False)
+    read = TopicSpec("__change_events", subscriptions=(reader,))
+    return cluster(
+        NamespaceSpec(
+            "mytenant/ns",
+            topics=(TopicSpec("__change_events"), busy_topic("topic", 0)),
+            policies={"is_allow_auto_update_schema": False},
+            owner=0,
+        ),
+        NamespaceSpec("mytenant/open", topics=(read, busy_topic("topic", 0)), owner=0),
+        version="2.9.2",
+        configuration={"topicLevelPoliciesEnabled": "true", "systemTopicEnabled": "true"},
+    )
+
+
 def _throttled_by_entries() -> ClusterSpec:
     limit = {"dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
     reader = SubscriptionSpec(
@@ -142,6 +159,17 @@ def _throttled_by_entries() -> ClusterSpec:
 
 
 FAULTS = (
+    reported(
+        "schema-rule-shuts-out-topic-policies",
+        "apache/pulsar#16331",
+        "A namespace forbids schema updates, and its topic of policies has no reader; another namespace's has one. That"
+        " brokers answer 500 when they are asked for a policy is not made.",
+        "Policies of single topics do not hold in mytenant/ns, as brokers' readers may not register their schema: allow"
+        " the update for a moment, reload, and forbid it again; or upgrade.",
+        *(_shut_out_by_a_schema_rule(),) * 2,
+        expected=(Expected("limit-reached", "mytenant/ns", "is_allow_auto_update_schema"),),
+        never=(r"(?i)delete .*__change_events", r"(?i)restart", moves("mytenant/ns")),
+    ),
     reported(
         "replicator-stopped-reading",
         "apache/pulsar#25097",

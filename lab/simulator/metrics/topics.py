@@ -22,6 +22,12 @@ class Shown:
     limits: tuple[int, int]
 
 
+def _told(topic: Shown, member: str) -> int:
+    """A number of its ``/stats``."""
+    value = dict(topic.spec.told).get(member, 0)
+    return value if isinstance(value, int) else 0
+
+
 OF_TOPIC: dict[str, Callable[[Shown], float]] = {
     "pulsar_subscriptions_count": lambda topic: len(topic.spec.subscriptions),
     "pulsar_producers_count": lambda topic: topic.spec.producers,
@@ -33,7 +39,8 @@ OF_TOPIC: dict[str, Callable[[Shown], float]] = {
     "pulsar_storage_write_latency_overflow": lambda topic: topic.spec.stalled_entries,
     "pulsar_storage_backlog_size": lambda topic: topic.spec.backlog,
     "pulsar_storage_backlog_age_seconds": lambda topic: topic.spec.backlog_age_s,
-    "pulsar_publish_rate_limit_times": lambda topic: int(dict(topic.spec.told).get("publishRateLimitedTimes", 0)),  # type: ignore[call-overload]  # a number, as in JSON
+    "pulsar_publish_rate_limit_times": lambda topic: _told(topic, "publishRateLimitedTimes"),
+    "pulsar_txn_tb_active_total": lambda topic: _told(topic, "ongoingTxnCount"),
     "pulsar_storage_backlog_quota_limit": lambda topic: topic.limits[0],
     "pulsar_storage_backlog_quota_limit_time": lambda topic: topic.limits[1],
     "pulsar_msg_backlog": lambda topic: sum(each.backlog for each in topic.spec.subscriptions),

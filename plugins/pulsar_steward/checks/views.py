@@ -93,10 +93,12 @@ SHARED = (
     SqlView(
         "persistence",
         """select namespace, own.persistence.bookkeeperEnsemble as ensemble,
+            own.persistence.bookkeeperWriteQuorum as write_quorum,
             case when own.persistence.managedLedgerMaxMarkDeleteRate >= 0
                 then own.persistence.managedLedgerMaxMarkDeleteRate end as mark_deletes_per_second
         from (select namespace, json_transform(valid(policies_json),
-            '{"persistence": {"bookkeeperEnsemble": "BIGINT", "managedLedgerMaxMarkDeleteRate": "DOUBLE"}}') as own
+            '{"persistence": {"bookkeeperEnsemble": "BIGINT", "bookkeeperWriteQuorum": "BIGINT",
+                "managedLedgerMaxMarkDeleteRate": "DOUBLE"}}') as own
             from namespaces)
         where own.persistence is not null""",
     ),

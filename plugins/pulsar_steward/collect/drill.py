@@ -267,6 +267,7 @@ def rows_of(
             "last_acked_milliseconds": each.last_acked_timestamp,
             "holders_json": _json(_holders(each, most_consumers)),
             "consumers_waiting": len(each.consumers_after_mark_delete_position or ()),
+            "entries_behind": internals and internals.entries_behind(name),
             "unread_closed_milliseconds": _unread_closed(*inside, name) if inside else None,
             "cursor_properties_json": _json(sorted({*cursor.properties, *cursor.cursor_properties}))
             if cursor

@@ -197,6 +197,7 @@ _OF_TOPIC: dict[str, float | None] = {
     DELAYED_SERIES: 0,
     PUBLISHING_LIMITED: 0,
     **dict.fromkeys(DISPATCHING_LIMITED, 0.0),
+    "pulsar_txn_tb_active_total": 0,
     WRITES_UNDER_A_SECOND: 0,
     WRITES_OVER_A_SECOND: 0,
 }
@@ -210,6 +211,7 @@ MAX_DIGITS = 15
 _OF_BOOKIE = (
     *BOOKIE_SETTINGS,
     BOOKIE_STATUS,
+    "bookie_journal_JOURNAL_ADD_ENTRY",
     "bookie_ledger_writable_dirs",
     "bookie_rejected_write_requests",
     "bookie_throttled_write_requests",

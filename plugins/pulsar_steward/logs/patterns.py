@@ -254,6 +254,7 @@ _BY_MESSAGE = (
             "Give ZooKeeper's transaction log a disk of its own, and look at its GC and CPU.",
             "A broker whose session expired gives all of its topics away: look at its own GC as well.",
             "CancelledKeyException in ZooKeeper 3.4: upgrade it (ZOOKEEPER-2044); 3.6.3 cured it for others.",
+            "Longer than its limit: compress ledger and cursor info; raise `jute.maxbuffer` everywhere, or nowhere.",
         ),
         Pattern(
             "sessions expired",
@@ -269,6 +270,11 @@ _BY_MESSAGE = (
             seconds=1e-3,
         ),
         Pattern("connections broken by ZooKeeper", "NIOServerCnxn", r"java\.nio\.channels\.CancelledKeyException"),
+        Pattern(
+            "connections broken by an answer or request of ZooKeeper longer than its limit",
+            "ClientCnxn NIOServerCnxn",
+            r"java\.io\.IOException: (?:Packet len \d+ is out of range|Len error)",
+        ),
     ),
     _check(
         "log-memory",

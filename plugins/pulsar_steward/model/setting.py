@@ -230,6 +230,7 @@ OF_TOPICS = (
     "delayedDeliveryTrackerFactoryClassName",
     "encryptionRequireOnProducer",
     "entryFilterNames",
+    "isAllowAutoUpdateSchemaEnabled",
     "isSchemaValidationEnforced",
     "managedLedgerDefaultAckQuorum",
     "managedLedgerDefaultEnsembleSize",

@@ -312,6 +312,7 @@ DRILLED = Table(
             Kind.LONG,
             "when the ledger of the first entry that the subscription has not consumed was closed; null: as above",
         ),
+        Column("entries_behind", Kind.LONG, "after the subscription's position, acknowledged ones too; null: as above"),
         Column("deduplication_entries", Kind.LONG, "not passed by the cursor `pulsar.dedup`; null: not asked, or none"),
         Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
         Column("expired_messages", Kind.LONG, "`totalMsgExpired` of the subscription since its topic was loaded"),

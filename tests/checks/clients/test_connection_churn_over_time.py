@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.clients import connection_churn as check
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.measures import STARTED
+from pulsar_steward.model.measures import DELAYED_SERIES, STARTED
 from tests.checks.clients.conftest import Scene, by_name
 from tests.checks.conftest import told
 
@@ -160,3 +160,37 @@ def a_namespace(scene: Any, like: Namespace, name: str = "t/n", subscription: st
         scene.topic(topic, namespace=name, broker=("b:8080", "c:8080")[number % 2], **consumers)
         scene.add("subscriptions", topic=topic, subscription=subscription, consumers_connected_recently=max(0, new - 1))
     return scene
+
+
+TRACKER = "delayedDeliveryTrackerFactoryClassName"
+BUCKETS = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+GONE, ANEW, STAYED = {"consumers": 0}, {"consumers_connected_recently": 1}, {"consumers_connected_recently": 0}
+READ_AGAIN: dict[str, tuple[list[dict[str, int]], dict[str, Any], bool]] = {
+    "gone between": ([ANEW, GONE, ANEW], {}, True),
+    "other ones each time": ([ANEW, ANEW, ANEW], {}, True),
+    "a deployment": ([ANEW, GONE, STAYED], {}, False),
+    "one that is new twice": ([ANEW, ANEW], {}, False),
+    "one that is there": ([STAYED, GONE, ANEW], {}, False),
+    "little to read": ([ANEW, GONE, ANEW], {"backlog_entries": 99_999}, False),
+    "in buckets": ([ANEW, GONE, ANEW], {"tracker": BUCKETS}, False),
+    "nothing is delayed": ([ANEW, GONE, ANEW], {"delayed": 0}, False),
+    "an older connection": ([ANEW, GONE, ANEW], {"since": "2026-01-02T11:29:00Z"}, False),
+}
+
+
+@pytest.mark.parametrize(("looks", "more", "found"), READ_AGAIN.values(), ids=READ_AGAIN)
+def test_an_index_that_is_lost_with_each_consumer_is_found(
+    golden: Golden, looks: list[dict[str, int]], more: dict[str, Any], found: bool
+) -> None:
+    """Its backlog is read again each time (apache/pulsar#23912); looks are 15 minutes apart, the newest first."""
+    scenes = []
+    for number, look in enumerate(looks):
+        each = Scene(15 * number).configured(**{TRACKER: more.get("tracker", "")})
+        each.subscription("t", **{"consumers": 1, "backlog_entries": more.get("backlog_entries", 100_000)} | look)
+        each.consumer("t", "c", connected_since=more.get("since", "2026-01-02T11:59:00Z"))
+        delayed = {DELAYED_SERIES: more.get("delayed", 7)}
+        scenes.append(each.measured(delayed, topic="persistent://t/n/t", subscription="s"))
+    findings = scenes[0].judged(check.CHECK, earlier=scenes[1:]).findings
+    assert [each.subject for each in findings] == ["persistent://t/n/t subscription s"] * found
+    if findings:
+        golden(findings[0].evidence)

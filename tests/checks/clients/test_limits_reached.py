@@ -50,6 +50,41 @@ def test_topics_of_pulsars_own_tenant_are_left_out(scene: Any, topic: str, names
     assert bool(scene.judged(LIMIT_REACHED).findings) is found
 
 
+CHANGES = "persistent://t/n/__change_events"
+FORBIDDEN: dict[str, tuple[dict[str, Any], dict[str, str], tuple[str, int], bool]] = {
+    "by the namespace": ({"is_allow_auto_update_schema": False}, {}, ("__compaction", 1), True),
+    "by brokers": ({}, {"isAllowAutoUpdateSchemaEnabled": "false"}, ("reader-1f", 0), True),
+    "allowed by the namespace": (
+        {"is_allow_auto_update_schema": True},
+        {"isAllowAutoUpdateSchemaEnabled": "false"},
+        ("__compaction", 1),
+        False,
+    ),
+    "not said": ({}, {}, ("__compaction", 1), False),
+    "a broker reads": ({"is_allow_auto_update_schema": False}, {}, ("__system_reader-1f", 1), False),
+    "no topic may have policies": (
+        {"is_allow_auto_update_schema": False},
+        {"topicLevelPoliciesEnabled": "false"},
+        ("__compaction", 1),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("policies", "settings", "reads", "found"), FORBIDDEN.values(), ids=FORBIDDEN)
+def test_a_schema_rule_that_shuts_brokers_out_of_topic_policies_is_found(
+    scene: Any, policies: dict[str, Any], settings: dict[str, str], reads: tuple[str, int], found: bool
+) -> None:
+    """Nobody reads `__change_events` of a namespace that forbids schema updates (apache/pulsar#16331)."""
+    limited(scene, **policies)
+    for key, value in ({"topicLevelPoliciesEnabled": "true"} | settings).items():
+        scene.add("configuration", broker="a:8080", key=key, value=value)
+    name, consumers = reads
+    findings = scene.subscription(CHANGES, name, consumers=consumers).judged(LIMIT_REACHED).findings
+    assert [each.subject for each in findings] == [CHANGES] * found
+    assert all("is_allow_auto_update_schema" in each.evidence for each in findings)
+
+
 def publishing(cluster: str, messages: int, size: int = 0) -> dict[str, Any]:
     """A publish rate under a cluster's name."""
     rate = {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}

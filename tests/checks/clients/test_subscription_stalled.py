@@ -124,6 +124,16 @@ def test_a_dispatch_rate_that_held_nothing_back_lately_is_no_cause(before: int |
     assert ("most likely cause: the dispatch rate" in finding.evidence) is first
 
 
+def test_a_count_that_drifted_is_no_backlog(scene: Any) -> None:
+    """Where by its position a cursor has passed everything, nothing waits (apache/pulsar#5202)."""
+    for name, behind in (("passed", 0), ("nearly", 999), ("stands", 50_000)):
+        scene.subscription(name, **STILL).drilled(name, entries_behind=behind)
+    for name, size in (("one-entry-of-bytes", 192), ("bytes-for-all", 9_600_000)):
+        scene.subscription(name, **STILL)
+        scene.rows["topics"][-1]["backlog_bytes"] = size
+    assert set(by_name(scene.judged(check.CHECK))) == {"stands", "bytes-for-all"}
+
+
 def test_delayed_messages_are_not_due(scene: Any) -> None:
     """A backlog of delayed messages is no standstill, by the metrics or by the topic's own statistics."""
     scene.measured({"pulsar_subscription_delayed": 0.0})

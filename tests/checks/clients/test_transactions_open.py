@@ -148,3 +148,39 @@ def test_names_of_older_brokers_count_too() -> None:
             sample["series"] = sample["series"].replace(new, old)
     (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
     assert (finding.figures["staying_open"], finding.figures["timed_out"]) == (4, 16)
+
+
+WELL: Told = dict.fromkeys(range(4), (0, 1000, 0))
+ONGOING_SERIES = "pulsar_txn_tb_active_total"
+CIRCLING: dict[str, tuple[dict[str, float], bool]] = {
+    "much for its traffic": ({}, True),
+    "not so much": ({"cpu": 49.0}, False),
+    "not before": ({"before": 49.0}, False),
+    "the other one as well": ({"peer": 26.0}, False),
+    "the other one has little traffic": ({"peer_bytes": 4e6}, False),
+    "the other one has transactions, too": ({"peer_open": 1.0}, False),
+    "without transactions": ({"open": 0.0}, False),
+}
+
+
+@pytest.mark.parametrize(("figures", "found"), CIRCLING.values(), ids=CIRCLING)
+def test_processors_that_open_transactions_keep_busy_are_found(
+    golden: Golden, figures: dict[str, float], *, found: bool
+) -> None:
+    """By a broker with as much traffic and without transactions (apache/pulsar#22943)."""
+    told = {"cpu": 78.0, "before": 77.0, "peer": 25.0, "peer_bytes": 5e6, "peer_open": 0.0, "open": 2.0} | figures
+
+    def look(minutes_ago: int, cpu: float) -> dict[str, Any]:
+        rows = snapshot(WELL, minutes_ago)
+        for each, percent, size in zip(rows["brokers"], (cpu, told["peer"]), (1e7, told["peer_bytes"]), strict=True):
+            each.update({"cpu_percent": percent, "throughput_in_bytes": size})
+        for broker, count in zip(BROKERS, (told["open"], told["peer_open"]), strict=True):
+            topic = f"persistent://t/n/{broker[0]}"
+            row = {"source": broker, "source_kind": "broker", "series": ONGOING_SERIES, "topic": topic}
+            rows["metrics"].append(row | {"labels_json": "{}", "value": count})
+        return rows
+
+    judgement = judge_rows(CHECK, look(0, told["cpu"]), earlier=[look(15, told["before"])])
+    assert [each.subject for each in judgement.findings] == [BROKERS[0]] * found
+    if found:
+        golden(judgement.findings[0].evidence)

@@ -246,3 +246,42 @@ def test_a_full_write_cache_is_told_with_its_size(size_mb: float | None, words: 
     now = snapshot([*WELL, *full_cache(140, 2, size_mb=size_mb)])
     (finding,) = judge_rows(check.CHECK, now, earlier=[before]).findings
     assert words in finding.evidence
+
+
+def journal(milliseconds: float, source: str = "k:1") -> list[dict[str, Any]]:
+    """Quantiles of a bookie's journal, of which one in a thousand counts."""
+    of = (("0.99", "true", 9e9), ("0.999", "false", 9e9), ("0.999", "true", milliseconds))
+    return [
+        {
+            "source": source,
+            "source_kind": "bookie",
+            "series": check.JOURNAL,
+            "labels_json": json.dumps({"quantile": quantile, "success": success}),
+            "value": value,
+        }
+        for quantile, success, value in of
+    ]
+
+
+SLOW_WRITES = writes(950, 40, 10)
+JOURNALS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
+    "quick": ([*SLOW_WRITES, *journal(999)], WELL, None),
+    "nobody waits, once": ([*WELL, *journal(1000)], [*WELL, *journal(999)], Severity.INFO),
+    "nobody waits, again": ([*WELL, *journal(1000)], [*WELL, *journal(1000)], Severity.WARNING),
+    "brokers wait, once": ([*SLOW_WRITES, *journal(5000)], WELL, Severity.WARNING),
+    "brokers wait, again": ([*SLOW_WRITES, *journal(5000)], [*WELL, *journal(5000)], Severity.CRITICAL),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), JOURNALS.values(), ids=JOURNALS)
+def test_a_slow_journal_names_its_bookie(
+    golden: Golden, now: list[dict[str, Any]], before: list[dict[str, Any]], severity: Severity | None
+) -> None:
+    """It is the culprit where brokers' writes are slow, and comes before them (apache/pulsar#12533)."""
+    others = [*journal(12, "k:2"), *journal(15, "k:3")]
+    judgement = judge_rows(check.CHECK, snapshot([*now, *others]), earlier=[minutes_ago(15, snapshot(before))])
+    found = [each for each in judgement.findings if each.subject.startswith("k:")]
+    assert [(each.subject, each.severity) for each in found] == ([("k:1", severity)] if severity else [])
+    if found:
+        assert judgement.findings[0] == found[0]
+        golden(found[0].evidence)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.checks.resources import ledgers_under_replicated as check
+from pulsar_steward.model.broker_defaults import WRITE_QUORUM
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from tests.builders import NOW, a_policy
@@ -138,6 +140,38 @@ def test_periodic_checks_count_in_a_single_look(series: str, severity: Severity)
     assert judge_rows(check.CHECK, rows(process(found=0, gauges={series: 0}))).findings == ()
 
 
+def settings(bookies: int | None, *defaults: int, own: int | None = None) -> Rows:
+    about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "bookies": bookies}
+    policies = {} if own is None else {"persistence": {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": own}}
+    return {
+        "snapshot": [about],
+        "namespaces": [{"namespace": "acme/orders", "policies_json": json.dumps(policies)}],
+        "configuration": [
+            {"broker": f"b-{number}:8080", "key": WRITE_QUORUM, "value": str(value)}
+            for number, value in enumerate(defaults)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("told_by", "found"),
+    [
+        pytest.param(settings(5, 1), {"lab": WARNING}, id="the default"),
+        pytest.param(settings(5, 2, 1), {"lab": WARNING}, id="the smallest of the brokers' counts"),
+        pytest.param(settings(2, 2, own=1), {"acme/orders": Severity.INFO}, id="a namespace's own"),
+        pytest.param(settings(5, 2, own=2), {}, id="two copies"),
+        pytest.param(settings(1, 1, own=1), {}, id="one bookie alone"),
+        pytest.param(settings(None, 1), {}, id="the number of bookies is not known"),
+        pytest.param(settings(5), {}, id="no default was read"),
+    ],
+)
+def test_settings_may_ask_for_too_few(told_by: Rows, found: dict[str, Severity]) -> None:
+    """One copy is reported where there are more bookies: the loss of one would lose data (pulsar-helm-chart#567)."""
+    assert {each.subject: each.severity for each in judge_rows(check.CHECK, told_by).findings} == found
+    none = a_policy(ledgers_under_replicated={"warning_copies": 0})
+    assert judge_rows(check.CHECK, told_by, none).findings == ()
+
+
 def test_what_it_says(golden: Golden) -> None:
     """400 were found since the first snapshot and 40 copied: 360 wait; one without auto recovery is not missed."""
     gauges = {check.NO_COPY: 1, check.BELOW_WRITE_QUORUM: 20}
@@ -161,5 +195,6 @@ def test_what_it_says(golden: Golden) -> None:
         "nothing was read": (rows(),),
         "no auditor was": (rows(process()),),
         "a first snapshot": (IDLE,),
+        "one copy by default and by a namespace": (settings(5, 1, own=1),),
     }
     golden(told({rule: judge_rows(check.CHECK, *case) for rule, case in cases.items()}))

@@ -130,6 +130,23 @@ def test_what_happened_since_the_snapshot_before_counts(snapshots: tuple[Rows, .
     assert judgement.cannot_tell is None
 
 
+LARGE: Rows = {
+    "configuration": [{"broker": "a:1", "key": check.HOLES_IN_STORE, "value": "300000"}],
+    "topics": [
+        {"topic": f"persistent://t/n/{name}", "broker": "a:1", "storage_bytes": 1} for name in ("many", "few", "acked")
+    ],
+    "drilled": [
+        {"topic": "persistent://t/n/many", "subscription": "s", "ledgers": 61_000},
+        {"topic": "persistent://t/n/few", "subscription": "s", "ledgers": 30_000},
+    ],
+    "subscriptions": [
+        {"topic": "persistent://t/n/acked", "subscription": "s", "ack_holes": 240_000},
+        {"topic": "persistent://t/n/few", "subscription": "in-a-ledger", "ack_holes": 400_000},
+    ],
+}
+"""Of a topic's ledgers and a cursor's holes, those of which the node is over a mebibyte."""
+
+
 def test_what_it_says(golden: Golden) -> None:
     """The store is told from the broker; 10 slow ones and 30 of 5 s lose 160 s at least."""
     waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
@@ -139,6 +156,7 @@ def test_what_it_says(golden: Golden) -> None:
         "the slowest kind, and what waits in the broker": (slow,),
         "time lost since the snapshot before": (stalled, None, [minutes_ago(15, counted(MONTH))]),
         "the snapshot before is too near": (old, None, [minutes_ago(1, old)]),
+        "large nodes": (slow | LARGE,),
         "it is too long ago": (old, None, [minutes_ago(130, old)]),
     }
     golden(told({rule: judge_rows(check.CHECK, *case) for rule, case in cases.items()}))

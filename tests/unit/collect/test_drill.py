@@ -64,6 +64,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     assert (row["ledgers"], row["cursor_properties_json"]) == (2, "[]")
     position = msgspec.structs.replace(CURSOR, position="1:6")
     assert msgspec.json.decode(row["cursor_json"], type=Cursor) == position
+    assert row["entries_behind"] == SUBSCRIPTION.backlog + SUBSCRIPTION.ack_holes
     assert row["unread_closed_milliseconds"] > CURSOR.created.timestamp() * 1000
     assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] == -1
 

@@ -88,6 +88,10 @@ log-metadata-store: 2026-03-01 07:12:03,423 [myid:1] - ERROR [CommitProcessor:1:
 Exception:\x20
 java.nio.channels.CancelledKeyException
 \tat sun.nio.ch.SelectionKeyImpl.ensureValid(SelectionKeyImpl.java:73)
+log-metadata-store: {_HEAD}org.apache.zookeeper.ClientCnxn - Session 0x1000 for server zk/10.0.0.3:2181, Closing \
+socket connection. Attempting reconnect except it is a SessionExpiredException or SessionTimeoutException.
+java.io.IOException: Packet len 10715341 is out of range!
+\tat org.apache.zookeeper.ClientCnxnSocket.readLength(ClientCnxnSocket.java:121)
 log-memory: {_BROKER}ServerCnx - [/10.0.0.9:40112] Got exception java.lang.OutOfMemoryError: Direct buffer memory
 log-memory: {_BROKER}BrokerService - failed
 io.netty.util.internal.OutOfDirectMemoryError: failed to allocate 4194304 byte(s) of direct memory (used: 533725191, \

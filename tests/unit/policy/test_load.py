@@ -34,7 +34,7 @@ seconds minutes milliseconds minute hour hours partitions percent mean others by
 redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
 signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
-splits bookies connections days transactions processors ledgers people throttlings limits
+splits bookies copies connections days transactions processors ledgers people throttlings limits
 """
 UNITS = frozenset(UNIT_WORDS.split())
 """What a whole number counts; one of these words is in every such key's name."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.clients import churn_brokers
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, COUNTED, FAILED, SERIES, SUCCEEDED, YOUNG_SECONDS
+from pulsar_steward.checks.clients.consumers import named_subscription, subject_of
+from pulsar_steward.checks.delayed.waiting import BUCKET_TRACKER, TRACKER
 from pulsar_steward.checks.earlier import EarlierRows, each_since, looking_back, window_minutes
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
@@ -123,6 +125,41 @@ with crowded as (select namespace from ({CROWDS})), {_of_small_topics(_EARLIER_T
 """The same namespaces in a shard of an earlier snapshot."""
 
 CROWDS_BEFORE = f"{_SUMS}, taken_at from in_small_before group by namespace, taken_at"
+
+
+# A tracker that holds its index in memory forgets it with the last consumer; the next one has all of the backlog read
+# again (apache/pulsar#23912). The bucket tracker keeps it.
+READ_AGAIN = f"""
+with connected as (
+    select topic, subscription, count(*) as named, min(epoch(try_cast(connected_since as timestamptz))) as first
+    from clients group by topic, subscription),
+waiting as (
+    select topic, subscription, max(told.messages) as delayed
+    from clients_delayed told join user_subscriptions s using (topic, subscription)
+    where told_by is null or told_by = s.broker group by topic, subscription)
+select topic, subscription, s.type, s.broker, s.consumers, s.backlog_entries, delayed,
+    if(named >= s.consumers, first, null) as first
+from user_subscriptions s join waiting using (topic, subscription) left join connected using (topic, subscription)
+where delayed > 0 and s.backlog_entries >= $minimum_entries_read_again
+    and s.consumers > 0 and s.consumers_connected_recently >= s.consumers
+    and s.broker not in (select broker from setting('{TRACKER}') where value = '{BUCKET_TRACKER}')
+"""
+
+READ_AGAIN_BEFORE = """
+select topic, broker, subscription, s.consumers,
+    s.consumers > 0 and s.consumers_connected_recently >= s.consumers as anew
+from raw_subscriptions s semi join read_again using (topic, subscription) join raw_topics using (topic)
+"""
+
+# Consumers that all connected after a snapshot with other new ones, on the same broker: a deployment does that once.
+AGAIN = """
+with looks as (
+    select topic, subscription, count_if(before.consumers = 0) as gone,
+        count_if(before.anew and now.first > epoch(taken_at)) as anew
+    from read_again now join read_again_before before using (topic, broker, subscription)
+    group by topic, subscription)
+select * from read_again join looks using (topic, subscription) where anew > 0 and anew + gone > 1
+"""
 
 
 @dataclass(frozen=True)
@@ -268,6 +305,9 @@ class ConnectionChurnPolicy(Section):
     minimum_clients_of_namespace: int = number(
         1000, "on topics with fewer than `minimum_clients`, together; with fewer it is left"
     )
+    minimum_entries_read_again: int = number(
+        100_000, "of backlog that are read again, as an index of delayed messages was lost with the last consumer"
+    )
     window_minutes: int = number(60, "earlier snapshots that are looked at")
 
 
@@ -281,6 +321,7 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
             churn_brokers.of_broker(row, CHECK.check_id)
             for row in (*queried["bursts"].rows, *queried["short_lived"].rows)
         ),
+        *(_read_again(row) for row in queried["again"].rows),
         *(NewClientsOfTopic(row, recent_minutes, topics).finding() for row in queried["new_clients"].rows),
         *(NewClientsOfNamespace(row, recent_minutes, crowds).finding(small) for row in queried["crowds"].rows),
     ]
@@ -288,12 +329,28 @@ def judge(queried: Queried, context: CheckContext[ConnectionChurnPolicy]) -> Jud
     untold = f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {silent}."
     return Judgement(
         findings=tuple(filter(None, every)),
-        more=sum(queried[name].more for name in ("bursts", "short_lived", "new_clients", "crowds")),
+        more=sum(queried[name].more for name in ("bursts", "short_lived", "again", "new_clients", "crowds")),
         quiet=(
             "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
             " connections are short."
         ),
         cannot_tell=nothing_read(queried) or (untold if silent else None),
+    )
+
+
+def _read_again(row: Row) -> Finding:
+    entries = counted(row["backlog_entries"], "entry", "entries")
+    gone = f", and it had none in {counted(row['gone'], 'snapshot')} between" if row["gone"] else ""
+    return CHECK.finding(
+        severity=Severity.WARNING,
+        subject=subject_of(row),
+        evidence=(
+            f"All consumers of {named_subscription(row)} on {row['broker']} were new in"
+            f" {counted(row['anew'] + 1, 'snapshot')}, others each time{gone}. As the last one leaves, the broker"
+            f" forgets its index of delayed messages, and reads all {entries} of the backlog from bookies again;"
+            f" {row['delayed']:,} are indexed by now."
+        ),
+        figures={name: row[name] for name in ("backlog_entries", "consumers")} | {"delayed_messages": row["delayed"]},
     )
 
 
@@ -306,6 +363,7 @@ CHECK = Check(
         "See whether a deployment or a bundle move explains it; then it is gone in the next snapshot.",
         "Look at the clients first: CPU that is used up, containers that restart, one client made for each message.",
         "Look at the broker next: stuck IO threads drop clients that they do not hear (check io-threads-stuck).",
+        "Delayed messages in memory: end the restarts, keep two consumers connected, or use the bucket tracker.",
         "Renew old SDKs: Java 2.6.2 makes consumers anew after partitions were added; old Go ones drop needlessly.",
     ),
     source="docs/knowledge.md C; docs/checks/connection-churn.md",
@@ -314,11 +372,13 @@ CHECK = Check(
         "counted": Query(churn_brokers.COUNTED),
         "new_clients": Query(NEW_CLIENTS, worst_first=MOST_FIRST, most=MAX_TOPICS, detail=BUSIEST),
         "in_small": Query(SMALL_TOPICS),
+        "read_again": Query(READ_AGAIN, worst_first="backlog_entries desc, topic, subscription", most=MAX_TOPICS),
     },
     earlier={
         "counted_before": looking_back(churn_brokers.COUNTED),
         "topics_before": looking_back(NEW_CLIENTS_BEFORE),
         "in_small_before": looking_back(SMALL_TOPICS_BEFORE),
+        "read_again_before": looking_back(READ_AGAIN_BEFORE),
     },
     cluster={
         "read": BROKERS_READ,
@@ -329,6 +389,7 @@ CHECK = Check(
         "silent": Query(churn_brokers.SILENT),
         "crowds": Query(CROWDS, worst_first="recent desc, namespace"),
         "crowds_before": Query(CROWDS_BEFORE),
+        "again": Query(AGAIN, worst_first="backlog_entries desc, topic, subscription"),
     },
     judge=judge,
 )

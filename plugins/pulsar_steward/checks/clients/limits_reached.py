@@ -1,4 +1,4 @@
-"""Limits that act silently: the next client is refused, or messages wait, and no error tells a server's operator."""
+"""Limits and rules that act silently: a client is refused, or messages wait, and no error tells a server's operator."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ PAUSED, HELD_BACK = "times paused", "times held back"
 PER_SUBSCRIPTION = ("max_consumers_per_subscription", "maxConsumersPerSubscription")
 
 
+SCHEMAS_FORBIDDEN = "is_allow_auto_update_schema"
+READERS = "readers"
+"""What is shut out of a topic of policies where a namespace forbids schema updates."""
+
+
 def _limit(setting: tuple[str, str]) -> str:
     own, default = setting
     usual = f"(select max(try_cast(trim(value) as bigint)) from usual_settings where key = '{default}')"
@@ -48,7 +53,9 @@ def _limit(setting: tuple[str, str]) -> str:
 
 # Worked out once for each namespace, as there may be a million topics.
 _ALLOWED = f"""allowed as materialized (
-    select namespace, {", ".join(map(_limit, (*COUNTS.values(), PER_SUBSCRIPTION)))}
+    select namespace, {", ".join(map(_limit, (*COUNTS.values(), PER_SUBSCRIPTION)))},
+        coalesce(try_cast(own->>'{SCHEMAS_FORBIDDEN}' as boolean), (select try_cast(value as boolean)
+            from usual_settings where key = 'isAllowAutoUpdateSchemaEnabled'), true) as may_update_schemas
     from (select namespace, case when json_valid(policies_json) then policies_json::json end as own from namespaces))"""
 
 # From 3.0 on brokers exempt system topics from these limits (apache/pulsar#18369).
@@ -63,11 +70,23 @@ _COUNTED = " union all ".join(
     for column, (own, default) in COUNTS.items()
 )
 
+# Brokers' readers register their schema where it is not yet there, which versions before 2.8.4 and 2.9.3 take for an
+# update (apache/pulsar#14809). Compaction has a cursor there in any case.
+_SHUT_OUT = f"""
+    select t.topic, t.namespace, null as subscription, '{READERS}' as kind, 0.0 as amount, 1.0 as allowed,
+        '{SCHEMAS_FORBIDDEN}' as setting
+    from topics t join allowed using (namespace)
+    where not may_update_schemas and ends_with(t.topic, '/__change_events')
+        and 'true' in (select value from usual_settings where key = 'topicLevelPoliciesEnabled')
+        and not exists (select 1 from subscriptions s
+            where s.topic = t.topic and s.subscription <> '__compaction' and s.consumers > 0)
+"""
+
 # What a client is refused, or made to wait for: by what is set on its namespace or on the brokers, or, where topics set
 # it themselves, by what brokers count. A publish rate is held for each topic, a dispatch rate for each subscription.
 REACHED = f"""
 with {_ALLOWED},
-counted as ({_COUNTED}
+counted as ({_COUNTED} union all {_SHUT_OUT}
     union all select s.topic, s.namespace, s.subscription, 'consumers', s.consumers::double,
         {PER_SUBSCRIPTION[0]}, '{PER_SUBSCRIPTION[1]}'
     from user_subscriptions s join allowed on allowed.namespace = s.namespace and {PER_SUBSCRIPTION[0]} > 0
@@ -97,6 +116,11 @@ qualify row_number() over (partition by topic order by rank, kind, subscription)
 def _reached(row: Row) -> str:
     whose = f"Subscription {row['subscription']}" if row["subscription"] else "The topic"
     amount, allowed, kind = row["amount"], row["allowed"], row["kind"]
+    if kind == READERS:
+        return (
+            f"No broker reads {row['topic']}: the namespace allows no schema updates ({row['setting']}), by which this"
+            " version shuts its own readers out. What is set on topics there does not hold, and nothing can be set."
+        )
     if kind in COUNTS:
         return (
             f"{whose} has {amount:,.0f} {kind}, and {row['setting']} allows {allowed:,.0f}: the next one is refused,"
@@ -117,14 +141,15 @@ LIMIT_REACHED = RowCheck(
     check_id="limit-reached",
     harm=Harm.SLOW,
     order=45,
-    title="A limit of clients or of a rate is reached",
+    title="A limit or a rule shuts clients out, or has messages wait",
     advice=(
         "Ask whoever set the limit what it protects: it is a policy, and brokers only do what it says.",
         "Clients: close those that are not needed, or raise the limit of the namespace.",
         "Subscriptions of __change_events: brokers need one each; raise or unset the limit, delete none of them.",
+        "Readers of __change_events: allow the namespace's schema updates, unload it, forbid them again; or upgrade.",
         "Rates: raise the limit, or give the topic more partitions, each of which has it for itself.",
     ),
-    source="docs/checks/limit-reached.md; apache/pulsar#13538, apache/pulsar#18364",
+    source="docs/checks/limit-reached.md; apache/pulsar#13538, apache/pulsar#16331, apache/pulsar#18364",
     scope=Scope.NAMESPACE,
     policy=LimitReachedPolicy,
     shards={"found": Query(REACHED, worst_first="-rank desc, amount / allowed desc, topic")},
@@ -132,5 +157,5 @@ LIMIT_REACHED = RowCheck(
     subject="topic",
     evidence=_reached,
     figures=lambda row: {"allowed": int(row["allowed"]), "amount": int(row["amount"])},
-    quiet="No topic that was looked at is at a limit of its clients or rates.",
+    quiet="No topic that was looked at is at a limit of its clients or rates, nor shut to brokers by a schema rule.",
 )

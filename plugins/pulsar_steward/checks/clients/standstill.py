@@ -84,11 +84,13 @@ group by topic, subscription
 
 # A subscription blocked for unacknowledged messages belongs to another check. An entry may be a batch of messages,
 # whose size is known only from recent deliveries to consumers. Delayed messages count as backlog, are never batched,
-# and are not due; if their number is unknown, all of the backlog counts as due. On a Failover subscription one consumer
-# gets everything; the others keep their old permits.
+# and are not due; if their number is unknown, all of the backlog counts as due. Brokers' count of the backlog may drift
+# until the topic is loaded anew (apache/pulsar#5202): by its position a cursor may have passed everything, and an entry
+# has more than one byte. On a Failover subscription one consumer gets everything; the others keep their old permits.
 _DUE = f"""
 with last as (
-    select topic, subscription, max(last_consumed_milliseconds) as consumed, max(last_acked_milliseconds) as acked
+    select topic, subscription, max(last_consumed_milliseconds) as consumed, max(last_acked_milliseconds) as acked,
+        min(entries_behind) as behind
     from drilled where subscription is not null group by topic, subscription),
 at_rest as (
     select *, least(greatest(backlog_entries, 0), {MAX_ENTRIES}) * coalesce(
@@ -102,23 +104,24 @@ at_rest as (
             or topic in (select topic from drilled))),
 slow as (
     select topic, subscription, s.namespace, broker, s.type, s.consumers,
-        coalesce(s.backlog_entries, 0) as backlog_entries,
+        coalesce(least(s.backlog_entries, behind, if(t.backlog_bytes < s.backlog_entries, 0, null)), 0)
+            as backlog_entries,
         least(greatest(s.messages_per_entry, 1), {MAX_MESSAGES_PER_ENTRY}) as messages_per_entry,
         greatest(coalesce(s.unacked_messages, 0), 0) as unacked, minimum_due_messages, critical_minutes,
-        s.ack_rate, s.redeliver_rate, s.expired_rate, consumed, acked,
+        s.ack_rate, s.redeliver_rate, s.expired_rate, t.message_rate_in, consumed, acked,
         coalesce(s.consumers_without_permits, 0) as without_permits,
         coalesce(s.consumers_stuck >= if(s.type in ('Exclusive', 'Failover'), 1, s.consumers), false) as all_stuck,
         coalesce(s.consumers_connected_recently >= s.consumers, false) as fresh,
         case when s.ack_rate > 0 then if(s.ack_rate * 100 <= {HARDLY_PERCENT} * s.redeliver_rate, '{ROUND}', '{FULL}')
             when s.message_rate_out > 0 then if(s.redeliver_rate > 0, '{AGAIN}', '{UNACKED}')
             else '{STILL}' end as kind
-    from at_rest s join limits using (namespace) left join last using (topic, subscription)),
+    from at_rest s join limits using (namespace) left join last using (topic, subscription)
+        left join (select topic, message_rate_in, backlog_bytes from topics) t using (topic)),
 delayed as (
     select topic, subscription, max(told.messages) as delayed
     from clients_delayed told join slow using (topic, subscription)
     where told_by is null or told_by = broker group by topic, subscription),
 connected as ({_CONNECTED.format(clients="clients", wanted="slow")}),
-published as (select topic, message_rate_in from topics semi join slow using (topic)),
 due as (
     select slow.*, delayed, greatest(backlog_entries - coalesce(delayed, 0), 0) as due_entries,
         greatest(least(due_entries, {MAX_ENTRIES}) * coalesce(messages_per_entry, 1), unacked) as messages,
@@ -129,9 +132,8 @@ due as (
         case when moved_at > 0 then greatest(floor($now)::bigint - moved_at // 1000, 0)
             when never and first_connected is not null
             then greatest(floor($now - first_connected)::bigint, 0) end as since_seconds,
-        first_connected, last_connected, named >= consumers as all_named, message_rate_in
+        first_connected, last_connected, named >= consumers as all_named
     from slow left join delayed using (topic, subscription) left join connected using (topic, subscription)
-        left join published using (topic)
         left join clients_delayed_told told on told.broker = slow.broker
     where due_entries > 0 or unacked > 0)
 select topic, subscription, namespace, broker, coalesce(delayed, 0) as delayed, type, consumers, backlog_entries,

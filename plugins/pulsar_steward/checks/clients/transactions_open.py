@@ -1,11 +1,20 @@
-"""Transactions that stay open, transactions that time out, and coordinators that do not respond."""
+"""Transactions that stay open or time out, that keep processors busy, and coordinators that do not respond."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, apart, by_time, looking_back, within
+from pulsar_steward.checks.earlier import (
+    LOOKS,
+    WINDOW,
+    WINDOW_MINUTES,
+    apart,
+    by_time,
+    looking_back,
+    of_previous,
+    within,
+)
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
@@ -33,6 +42,9 @@ class TransactionsOpenPolicy(Section):
     minimum_timed_out_transactions: int = number(100, "transactions; fewer are clients that restarted")
     warning_timed_out_percent: int = percent(
         5, "transactions that the coordinators aborted, of all that were opened meanwhile"
+    )
+    circling_cpu_percent: int = percent(
+        50, "of a broker's processors busy in two snapshots, three times those of one with at least half its traffic"
     )
     window_minutes: int = number(WINDOW_MINUTES, WINDOW)
 
@@ -71,6 +83,27 @@ select coalesce(sum(opened), 0)::bigint as opened, coalesce(sum(timed_out), 0)::
     min(taken_at) as since
 from ended
 """
+ONGOING = """
+select source as broker, count(*) as topics, sum(value)::bigint as open, min(topic) as topic from metrics
+where series = 'pulsar_txn_tb_active_total' and source_kind = 'broker' and value > 0 and of_users(topic)
+group by source
+"""
+
+# A consumer at the tail waits for what is behind an open transaction. Before apache/pulsar#23189 its broker tries to
+# read that without a pause (apache/pulsar#22943), which is in no rate.
+CIRCLING = f"""
+with busy as (
+    select ongoing.*, now.cpu_percent, now.throughput_in_bytes,
+        least(now.cpu_percent, previous.cpu_percent) as least_percent
+    from ongoing join brokers now using (broker) join {of_previous("loads_before")} previous using (broker))
+select busy.*, peer.broker as peer, peer.cpu_percent as peer_percent
+from busy join (from brokers anti join ongoing using (broker)) peer
+    on peer.throughput_in_bytes * 2 >= busy.throughput_in_bytes and peer.cpu_percent * 3 <= least_percent
+where least_percent >= $circling_cpu_percent
+qualify row_number() over (partition by busy.broker order by peer.cpu_percent, peer.broker) = 1
+"""
+"""Brokers whose processors their traffic does not explain, with the calmest comparable one without transactions."""
+
 SILENT = "select broker from brokers where read and metrics_read is distinct from true"
 
 
@@ -78,7 +111,7 @@ def judge(queried: Queried, context: CheckContext[TransactionsOpenPolicy]) -> Ju
     """At most one finding about all transactions, and one for each coordinator that does not respond."""
     if not context.about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    found = (*_of_all(queried, context), *_unanswered(queried, context))
+    found = (*_of_all(queried, context), *_unanswered(queried, context), *_circling(queried))
     told, since = queried["told"].rows, queried["in_all"].one["since"]
     open_now = sum(row["open"] or 0 for row in told)
     least = counted(context.limits.warning_minutes, "minute")
@@ -156,22 +189,48 @@ def _unanswered(queried: Queried, context: CheckContext[TransactionsOpenPolicy])
             )
 
 
+def _circling(queried: Queried) -> Iterator[Finding]:
+    """A finding for each broker that seems to read in circles."""
+    for row in queried["circling"].rows:
+        yield CHECK.finding(
+            severity=Severity.WARNING,
+            subject=row["broker"],
+            evidence=(
+                f"Broker {row['broker']} has {row['cpu_percent']:.0f} % of its processors busy, and {row['peer']} with"
+                f" at least half its traffic {row['peer_percent']:.0f} %: traffic does not explain it. On it"
+                f" {counted(row['topics'], 'topic has', 'topics have')} {counted(row['open'], 'open transaction')} in"
+                f" all, such as {row['topic']}. For consumers at the tail of such topics, brokers before"
+                " apache/pulsar#23189 try to read again and again; the load goes along with a bundle."
+            ),
+            figures={
+                "cpu_percent": int(row["cpu_percent"]),
+                "open": row["open"],
+                "topics": row["topics"],
+            },
+        )
+
+
 CHECK = Check(
     check_id="transactions-open",
     harm=Harm.SLOW,
     order=17,
-    title="Transactions stay open, time out, or wait for a coordinator",
+    title="Transactions stay open, time out, wait for a coordinator, or keep processors busy",
     advice=(
         "Stay open: `pulsar-admin transactions slow-transactions -t 30m` names them, with the topics that they hold.",
         "End one that nobody will end: `pulsar-admin transactions abort-transaction -m M -l L` (its two parts).",
         "Time out: clients that die, or work for longer than the time-out that they ask for.",
+        "Processors that they keep busy: upgrade to a version with apache/pulsar#23189, or end transactions sooner.",
         "A coordinator that answers nobody: look for __transaction_log_N in the log of its bundle's owner.",
         "Unloading that bundle has another broker load its log.",
     ),
     source="docs/knowledge.md A; docs/checks/transactions-open.md",
     policy=TransactionsOpenPolicy,
-    shards={"told": Query(TOLD)},
-    earlier={"told_before": looking_back(TOLD)},
+    shards={"told": Query(TOLD), "ongoing": Query(ONGOING)},
+    earlier={
+        "looks": LOOKS,
+        "told_before": looking_back(TOLD),
+        "loads_before": looking_back("select broker, cpu_percent from brokers where read", small=True),
+    },
     cluster={
         "read": BROKERS_READ,
         "since": Query(SINCE),
@@ -179,6 +238,7 @@ CHECK = Check(
         "ended": Query(ENDED),
         "in_all": Query(IN_ALL),
         "silent": Query(SILENT),
+        "circling": Query(CIRCLING, worst_first="least_percent desc, broker"),
     },
     judge=judge,
 )

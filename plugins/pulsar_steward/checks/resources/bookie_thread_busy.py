@@ -137,6 +137,32 @@ from grown where moment = $now and since is not null and (grown_throttled > 0 or
 """Bookies whose write cache was full since an earlier snapshot. `rank`: 1 if writes were refused, else 0."""
 
 
+JOURNAL = "bookie_journal_JOURNAL_ADD_ENTRY"
+"""Summary of a bookie in milliseconds, of the last minute: how long an entry took to be on its journal's disk."""
+
+
+def _journals_in(samples: str) -> str:
+    """SQL for bookies of which one entry in a thousand took so long to be on the journal's disk."""
+    return f"""
+    select source, max(value) as journal_ms from {samples}
+    where source_kind = 'bookie' and series = '{JOURNAL}' and labels_json->>'quantile' = '0.999'
+        and labels_json->>'success' = 'true' and isfinite(value)
+    group by source
+    """
+
+
+JOURNALS = f"""
+with judged as (
+    select journals_now.*, before.journal_ms as before_ms,
+        coalesce(before.journal_ms >= $slow_journal_milliseconds, false) as again,
+        exists (select 1 from slow where rank > 0) as felt,
+        (select max(journal_ms) from journals_now quick where journal_ms < $slow_journal_milliseconds) as quick_ms
+    from journals_now left join {of_previous("journals_before")} before using (source))
+select *, again::integer + felt::integer as rank from judged where journal_ms >= $slow_journal_milliseconds
+"""
+"""Bookies with a slow journal. `rank`: 1 if the snapshot before shows it, or brokers' writes are slow; 2 if both."""
+
+
 class BookieThreadBusyPolicy(Section):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
@@ -169,6 +195,9 @@ class BookieThreadBusyPolicy(Section):
     minimum_waiting_topics: int = number(
         20, "topics of a broker with such entries at once, for information; critical if they stay"
     )
+    slow_journal_milliseconds: int = number(
+        1000, "that one in a thousand entries took to be on a bookie's journal disk, or more, in the last minute"
+    )
     waiting_percent: int = percent(50, "of a broker's topics that are written to, that these have to be besides")
 
 
@@ -180,16 +209,18 @@ union all by name
 select *, 'stuck' as kind from stuck
 union all by name
 select *, 'cache' as kind from caches
+union all by name
+select *, 'journal' as kind from journals
 """
 """Busy threads (each shard returned its worst), brokers whose writes are slow or do not end, and bookies
-whose write cache was full.
+whose write cache was full or whose journal is slow.
 """
 
-# With equal severity: first writes that do not end, by the number of topics; then slow writes, the slowest first; then
-# the longest queues.
+# With equal severity: first bookies whose journal is slow, the culprits; then writes that do not end, by the number of
+# topics; then slow writes, the slowest first; then the longest queues.
 WORST_FIRST = """
-rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
-    queued desc nulls last, source, thread, source_kind
+rank desc, journal_ms desc nulls last, stuck desc nulls last, waiting desc nulls last,
+    lost_percent + slow_percent desc nulls last, queued desc nulls last, source, thread, source_kind
 """
 
 
@@ -218,6 +249,16 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
         words += (
             ", the only one of its pool" if mean is None else f"; for the others of its pool {mean:,.0f} on average"
         )
+    elif row["kind"] == "journal":
+        figures = {"journal_milliseconds": int(row["journal_ms"])}
+        words = (
+            f"In the last minute, the journal of bookie {source} took {row['journal_ms']:,.0f} ms or more to write one"
+            " entry in a thousand to its disk"
+        )
+        if row["quick_ms"] is not None:
+            words += f"; those that are quick took {row['quick_ms']:,.0f} ms at most"
+        if row["before_ms"] is not None:
+            words += f"; in the snapshot before {row['before_ms']:,.0f} ms"
     elif row["kind"] == "cache":
         figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
         size = f" ({row['cache_mb']:,} MiB, {CACHE_SIZE})" if row["cache_mb"] else ""
@@ -254,6 +295,8 @@ CHECK = RowCheck(
         "One ledger is always served by one thread: give the busiest topics more partitions.",
         "Give more threads: `bookkeeperClientNumWorkerThreads`, `bookkeeperClientNumIoThreads`.",
         "At bookies: `numAddWorkerThreads`, `numJournalCallbackThreads`; and look at E, QW and QA.",
+        "A slow journal: look at its disk (`iostat -x 5`): journal and ledgers apart, reads that catch up, its wear.",
+        "Take a bookie whose disk stays slow out of the write path: read-only first, then copy and replace it.",
         "A write cache that was full: look at the ledger disks, then raise `dbStorage_writeCacheMaxSizeMb`.",
         "Where writes are stuck: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
     ),
@@ -266,17 +309,20 @@ CHECK = RowCheck(
         "waiting": Query(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
         "written_to": Query(WRITTEN_TO),
         "caches_now": Query(_caches_in("process_samples")),
+        "journals_now": Query(_journals_in("process_samples")),
     },
     earlier={
         "looks": LOOKS,
         "slow_before": looking_back(SLOW_BEFORE),
         "waiting_before": looking_back(WAITING_BEFORE),
         "caches_before": looking_back(_caches_in("metrics")),
+        "journals_before": looking_back(_journals_in("metrics")),
     },
     cluster={
         "slow": Query(SLOW),
         "stuck": Query(STUCK),
         "caches": Query(CACHES),
+        "journals": Query(JOURNALS),
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "silent": silent_in("writes"),
     },

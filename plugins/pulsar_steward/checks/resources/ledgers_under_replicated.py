@@ -1,4 +1,4 @@
-"""Ledgers with too few copies, by the metrics of BookKeeper's auditor and replication workers.
+"""Ledgers with too few copies: by settings, and by the metrics of BookKeeper's auditor and replication workers.
 
 No gauge reports their number: BookKeeper 4.16 and 4.17 have a variable for it that nothing sets. Two figures are
 judged: the ledgers that an audit found, less the ledgers copied since; and the findings of the auditor's periodic
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, unread_servers
 from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.model.broker_defaults import WRITE_QUORUM
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 FOUND = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_sum"
 AUDITS = "replication_auditor_NUM_UNDER_REPLICATED_LEDGERS_count"
@@ -58,6 +60,9 @@ class LedgersUnderReplicatedPolicy(Section):
     window_minutes: int = number(1440, "earlier snapshots from which is told what was found and what was copied since")
     warning_ledgers: int = number(1, "that wait for a copy, at least, or that a periodic check found")
     critical_ledgers: int = number(1, "without any copy of an entry, or with fewer than the ack quorum")
+    warning_copies: int = number(
+        1, "of each entry of new ledgers, or fewer, though there are more bookies; 0: never", ge=0
+    )
 
 
 def figures_in(samples: str) -> str:
@@ -85,6 +90,15 @@ def figures_in(samples: str) -> str:
 
 READ = f"select distinct source from process_samples where source_kind in {KINDS}"
 """Servers that were read, with or without auto recovery."""
+
+# A namespace's own setting; the default (the smallest of all brokers) has no namespace.
+FEW = f"""
+with quorums as (
+    select namespace, write_quorum as copies from persistence
+    union all select null, min(try_cast(value as bigint)) from setting('{WRITE_QUORUM}'))
+select namespace, copies, bookies from quorums cross join snapshot
+where copies <= $warning_copies and copies < bookies
+"""
 
 
 @dataclass(frozen=True)
@@ -200,7 +214,8 @@ def _growth(rows: Sequence[tuple[datetime, Row]], first_look: float) -> Iterator
 
 
 def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy]) -> Judgement:
-    """One finding for the cluster: ledgers that wait for copies, and the results of periodic checks."""
+    """One finding of ledgers that wait for copies, and one for each setting by which new ledgers have too few."""
+    few = tuple(_few(row, context.about.cluster) for row in queried["few"].rows)
     rows = queried["figures"].rows
     gauges = {name: int(max((row[name] or 0 for row in rows), default=0)) for name in GAUGES}
     recovery = Recovery.of(queried, context)
@@ -222,7 +237,9 @@ def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy])
                 "tries_failed": recovery.failed,
             },
         )
-        return Judgement(findings=(finding,))
+        few = (finding, *few)
+    if few:
+        return Judgement(findings=few, more=queried["few"].more, graded=queried["few"].more_by(Severity.INFO))
     missing = unread_servers(context, KINDS, {row["source"] for row in queried["read"].rows}) or _missing(queried)
     if missing:
         return Judgement(quiet="Nothing was judged.", cannot_tell=missing)
@@ -230,6 +247,23 @@ def judge(queried: Queried, context: CheckContext[LedgersUnderReplicatedPolicy])
         return Judgement(quiet="The auditor found no ledger with too few copies.")
     found = counted(recovery.found, "ledger")
     return Judgement(quiet=f"An audit found {found} with too few copies, and as many have all of them again.")
+
+
+def _few(row: Row, cluster: str) -> Finding:
+    """By the brokers' default a warning; for a namespace somebody chose it, so that it is information."""
+    copies, bookies = row["copies"], row["bookies"]
+    default = row["namespace"] is None
+    who = f"where a namespace sets nothing else ({WRITE_QUORUM})" if default else "by the namespace's own policy"
+    return CHECK.finding(
+        severity=Severity.WARNING if default else Severity.INFO,
+        subject=cluster if default else row["namespace"],
+        evidence=(
+            f"New ledgers have {counted(copies, 'copy', 'copies')} of each entry {who}, on {bookies:,} bookies:"
+            f" without {'one' if copies == 1 else copies} of them a part of the data cannot be read, and with the disks"
+            " it is lost."
+        ),
+        figures={"bookies": bookies, "copies": copies},
+    )
 
 
 def _missing(queried: Queried) -> str | None:
@@ -264,7 +298,7 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
 
 CHECK = Check(
     check_id="ledgers-under-replicated",
-    beware={Harm.AT_RESTART: "Take no other bookie down."},
+    beware={Harm.AT_RESTART: "Take no bookie down."},
     harm=Harm.AT_RESTART,
     order=48,
     title="Ledgers have fewer copies than they should",
@@ -274,10 +308,12 @@ CHECK = Check(
         "Look whether enough writable bookies are left to copy to: as many as an ensemble, in as many racks.",
         "Look whether auto recovery runs and is not turned off: `bookkeeper shell autorecovery -status`.",
         "Take no other bookie down before all are copied: the next one may hold the last copy.",
+        "Too few by a setting: E, Qw and Qa of 2 or 3, with room for it; older ledgers keep the copies they have.",
     ),
     source="docs/knowledge.md C, step 1: resources",
     policy=LedgersUnderReplicatedPolicy,
     shards={"figures": Query(figures_in("process_samples")), "read": Query(READ)},
     earlier={"figures_before": looking_back(figures_in("metrics"))},
+    cluster={"few": Query(FEW, worst_first="namespace nulls first")},
     judge=judge,
 )

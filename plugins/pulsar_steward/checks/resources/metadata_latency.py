@@ -12,9 +12,11 @@ from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_tim
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import KIB, bytes_in_words, counted, named, seconds_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
@@ -38,6 +40,9 @@ class MetadataLatencyPolicy(Section):
         5,
         "time that operations over a second took, of the time between two snapshots (many may wait at once,"
         " so it may be over 100): a warning where some took over 5 s, or where two snapshots in a row show it",
+    )
+    large_node_kilobytes: int = number(
+        1024, "of a topic or cursor, uncompressed, that is named where the store is slow: ZooKeeper's own limit"
     )
     warning_failed_percent: int = percent(1, "reads that failed, of all; one of a node that is not there does not fail")
 
@@ -104,6 +109,24 @@ select source, store, waited / waits as wait_ms from sums where waits > 0
 """
 """Mean time since the process's start that an operation waits in the process before it is sent."""
 
+HOLES_IN_STORE = "managedLedgerMaxUnackedRangesToPersistInMetadataStore"
+NODE_PART_BYTES = 30
+"""Bytes of a ledger, or of an ack hole, in the node of a topic or of a cursor, uncompressed."""
+
+# Beyond that number of ranges, brokers write them into a ledger. Ledgers are known of topics that were looked into.
+NODES = f"""
+with parts as (
+    select broker, topic, max(ledgers) as parts, 'ledger' as part from drilled join topics using (topic)
+    where ledgers is not null group by broker, topic
+    union all
+    select broker, topic || ' subscription ' || subscription, ack_holes, 'ack hole'
+    from user_subscriptions join setting('{HOLES_IN_STORE}') using (broker)
+    where ack_holes <= try_cast(value as bigint))
+select broker as source, topic as node, parts, part from parts
+where parts * {NODE_PART_BYTES} >= $large_node_kilobytes * {KIB}
+"""
+"""Large nodes of the metadata store, by the broker that reads and writes them."""
+
 SPANS = f"""
 with told as ({in_time("timed", "timed_before")}),
 spans as ({growth("told", KEYS, COUNTERS)}),
@@ -152,7 +175,9 @@ worst as (
     qualify row_number() over (
         partition by source, source_kind, store
         order by rank desc, mean_ms desc nulls last, lost_seconds desc, operation desc) = 1)
-select worst.*, wait_ms from worst left join waiting using (source, store)
+select worst.*, wait_ms, nodes from worst left join waiting using (source, store)
+    left join (select source, list({'node': node, 'parts': parts, 'part': part} order by parts desc, node) as nodes
+        from nodes group by source) using (source)
 """
 """The worst kind of slow operation for each process and store; `rank`: 2 critical, 1 warning, 0 information."""
 
@@ -191,7 +216,18 @@ def _sentence(row: Row) -> str:
     if row["wait_ms"] is not None:
         waits = f"before they are sent, they wait {row['wait_ms']:,.0f} ms on average"
         parts.append(f"{waits} in the {row['source_kind']} itself")
-    return "; ".join(parts) + "."
+    return "; ".join(parts) + "." + _large_nodes(row["nodes"] or ())
+
+
+def _large_nodes(nodes: Sequence[Row]) -> str:
+    if not nodes:
+        return ""
+    told = [f"{each['node']} ({counted(each['parts'], each['part'])})" for each in nodes]
+    largest = bytes_in_words(nodes[0]["parts"] * NODE_PART_BYTES, rounded=True)
+    return (
+        f" Large nodes that it holds there, of up to {largest} where they are not compressed: {named(told)}. An answer"
+        " longer than `jute.maxbuffer` breaks its connection, with all that waits on it."
+    )
 
 
 # Judges by the mean of each kind of operation, the time lost in operations over a second, and failed reads.
@@ -205,10 +241,17 @@ CHECK = RowCheck(
         "Give ZooKeeper's transaction log a disk of its own, and look at the collector pauses of its process.",
         "Where most of the time is spent waiting in the broker, look at that broker's CPU and collections first.",
         "Upgrade ZooKeeper 3.4 (ZOOKEEPER-2044).",
+        "Large nodes: compress them (`managedLedgerInfoCompressionType`, `managedCursorInfoCompressionType`).",
+        "Large nodes: roll ledgers over in hours, not minutes, and look at messages that are not acknowledged.",
     ),
     source="docs/knowledge.md C; ZOOKEEPER-2044",
     policy=MetadataLatencyPolicy,
-    shards={"timed": Query(operations_in("process_samples")), "waiting": Query(WAITING), "heard": Query(HEARD)},
+    shards={
+        "timed": Query(operations_in("process_samples")),
+        "waiting": Query(WAITING),
+        "heard": Query(HEARD),
+        "nodes": Query(NODES, worst_first="parts desc, node, source"),
+    },
     earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
         "spans": Query(SPANS),
