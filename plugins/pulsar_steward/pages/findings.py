@@ -50,15 +50,22 @@ class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: Part of the subject or the evidence, in upper or lower case.
+        subject: The whole subject, as it is.
         page: Number of the page, from 1.
     """
 
     severity: str = ""
     check: str = ""
     text: str = ""
+    subject: str = ""
     order: Order = Order.SEVERITY
     page: int = 1
     size: int = PAGE
+
+    @property
+    def is_narrow(self) -> bool:
+        """True if it asks for some of the findings only."""
+        return bool(self.severity or self.check or self.text or self.subject)
 
 
 class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,13 +174,15 @@ class _Listed:
         if asked.order not in self._orders:
             self._orders[asked.order] = pc.sort_indices(self.table, sort_keys=_SORTED_BY[asked.order])
         order, table = self._orders[asked.order], self.table
-        if not (asked.severity or asked.check or asked.text):
+        if not asked.is_narrow:
             return order
         matches = pc.is_valid(table["check_id"])
         if asked.severity:
             matches = pc.and_(matches, pc.equal(table["severity"], asked.severity))
         if asked.check:
             matches = pc.and_(matches, pc.equal(table["check_id"], asked.check))
+        if asked.subject:
+            matches = pc.and_(matches, pc.equal(table["subject"], asked.subject))
         if asked.text:
             texts = (table["subject"], table["evidence"])
             subject, evidence = (pc.match_substring(text, asked.text, ignore_case=True) for text in texts)

@@ -28,7 +28,7 @@ from pulsar_steward.pages.plan_data import MAX_EVENTS, Verification, story_csv
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, Renderer, asset, below_api, link_to
 from pulsar_steward.pages.sources import NotKnown, NotUnderstood
-from pulsar_steward.pages.troubles import all_troubles, trouble_view, troubles_since
+from pulsar_steward.pages.troubles import all_troubles, sparks, trouble_view, troubles_since
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
 from pulsar_steward.report.since import SPANS, span_of
 
@@ -47,11 +47,12 @@ def _asked(
     severity: str = "",
     check: str = "",
     text: str = "",
+    subject: str = "",
     order: Order = Order.SEVERITY,
     page: Annotated[int, Query(ge=1)] = 1,
 ) -> FindingQuery:
     """The findings that a page's address asks for."""
-    return FindingQuery(severity=severity, check=check, text=text, order=order, page=page)
+    return FindingQuery(severity=severity, check=check, text=text, subject=subject, order=order, page=page)
 
 
 @dataclass(frozen=True)
@@ -101,19 +102,12 @@ class Pages:
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = newest_plans(self.sources, cluster)
+        spans: dict[str, Any] = {"spans": SPANS, "span": since, "sparks": {}}
         if since and (newest := self.sources.newest(cluster)) is not None:
-            values |= {
-                "since": troubles_since(self.sources, newest, span_of(since)),
-                "answers": self._answers(cluster, since),
-            }
-        usual: dict[str, Any] = {
-            "spans": SPANS,
-            "span": since,
-            "asked": asked,
-            "orders": list(Order),
-            "severities": list(Severity),
-        }
-        return self.renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
+            spans["since"] = troubles_since(self.sources, newest, span_of(since))
+            spans["answers"] = self._answers(cluster, since)
+        asked_for: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
+        return self.renderer.page(request, "cluster.html.j2", card=card, plans=plans, **asked_for, **(spans | values))
 
     def _answers(self, cluster: str, since: str) -> list[LedgerEvent]:
         """What people said and did since then, the newest first."""
@@ -238,6 +232,7 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
             "listed_failovers": LISTED_FAILOVERS,
             "backlogs": backlogs(sources, snapshot),
             "trends": cluster_trends(sources, snapshot),
+            "sparks": sparks(sources, snapshot),
         }
     except (NotKnown, SnapshotError) as error:  # the ledger's content is shown anyway
         return {"trouble": str(error), "page": None}

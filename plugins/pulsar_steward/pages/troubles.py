@@ -166,6 +166,20 @@ def troubles_since(sources: Sources, snapshot: Snapshot, span: timedelta) -> Sin
     return sources.kept.get(("since", snapshot.uri, span), compare)
 
 
+def sparks(sources: Sources, snapshot: Snapshot) -> dict[str, TroubleTrend]:
+    """Trends of the troubles on the first screen, by trouble; those without one are left out.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    found = troubles_in(sources, snapshot)
+    trends = {
+        each.trouble_id: _trend(sources, snapshot, _by_size(found.met[each.trouble_id])[0])
+        for each in found.in_short.worst
+    }
+    return {name: trend for name, trend in trends.items() if trend is not None}
+
+
 def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> TroubleView:
     """A trouble of a snapshot.
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from html import unescape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from markupsafe import escape
@@ -119,6 +119,18 @@ def test_the_difference_from_an_earlier_look_is_told(client: Client) -> None:
     assert "approved in the Airflow UI" in read[read.index("Since 2026") :]
     assert 'id="since"' not in client.get("/clusters/east").text
     assert client.get("/clusters/east?since=2d").status_code == 422
+
+
+def test_a_finding_has_an_address_of_its_own(client: Client) -> None:
+    """The link of a finding leads to this one, not to all whose names begin like it."""
+    listed = client.get("/api/clusters/east/findings?check=ack-holes&size=500").json()["findings"]
+    subject = quote(listed[0]["subject"])
+    assert "<small>1 asked for</small>" in client.get(f"/clusters/east?check=ack-holes&subject={subject}").text
+    assert "<small>0 asked for</small>" in client.get(f"/clusters/east?check=ack-holes&subject={subject[:-1]}").text
+
+
+def test_a_trouble_has_its_trend_beside_it(client: Client) -> None:
+    assert re.search(r'class="spark"[^>]*>.*<polyline points="0.0,', client.get("/clusters/east").text)
 
 
 def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -> None:
