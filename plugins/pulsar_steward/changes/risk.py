@@ -116,7 +116,8 @@ def _brokers(batch: Batch) -> Iterator[RiskReason]:
         return
     some = len(involved & listed)
     level = Risk.MEDIUM if 2 * some >= len(listed) else Risk.LOW
-    yield RiskReason(level, f"brokers that take part: {some:,} of {len(listed):,}")
+    which = "every broker" if some == len(listed) else f"{some:,} of {counted(len(listed), 'broker')}"
+    yield RiskReason(level, f"touches {which}")
 
 
 def _in_flight(steps: Sequence[Step]) -> Iterator[RiskReason]:

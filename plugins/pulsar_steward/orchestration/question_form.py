@@ -62,7 +62,7 @@ def form_of(
             ids,
             type=_CHOICES,
             title="Steps to carry out",
-            description="Take out what shall stay as it is; nothing else is changed.",
+            description="Only the steps in this list are carried out. Remove those that you do not want.",
             items={"type": "string", "enum": ids},
             examples=ids,
             values_display={step: labels[step] for step in ids},
@@ -73,8 +73,8 @@ def form_of(
             format="multiline",
             title="Comment",
             description=(
-                f"Kept in the ledger beside your name. At most {MAX_COMMENT_CHARACTERS:,} characters: with a longer one"
-                " an approval counts for nothing."
+                f"Kept with your name in Steward's history. At most {MAX_COMMENT_CHARACTERS:,} characters: a longer one"
+                " makes the approval void."
             ),
         ),
     }
@@ -120,8 +120,8 @@ def _snooze_fields() -> dict[str, Param]:
             maximum=MAX_SNOOZE_DAYS,
             title="Snooze: ask again in days",
             description=(
-                f"For {SNOOZE} alone: nobody is asked this again before they are over. Empty:"
-                f" {SNOOZE_DAYS_BY_DEFAULT} days."
+                f"Only for {SNOOZE}, which changes nothing: the question comes back after so many days. Empty:"
+                f" {SNOOZE_DAYS_BY_DEFAULT}."
             ),
         ),
         UNTIL_WORSE: Param(
@@ -129,7 +129,7 @@ def _snooze_fields() -> dict[str, Param]:
             type=["boolean", "null"],
             title="Snooze: sooner if worse",
             description=(
-                "Asked before that where a finding is more severe by then or a new one came, or more would be lost."
+                "The question comes back earlier if a finding gets worse or comes anew, or approving would lose more."
             ),
         ),
     }

@@ -63,7 +63,7 @@ class StewardActivity(StrEnum):
     """What Steward does for a cluster, in a few words; the first that applies."""
 
     HALTED = "halted"
-    CHANGING = "changing"
+    CHANGING = "changing the cluster"
     WAITING = "waiting for an answer"
     NOT_ASKED = "nobody was asked"
     BLIND = "not observing"

@@ -125,7 +125,10 @@ class Pages:
                 request, "error.html.j2", status=404, words=str(error), status_code=404, cluster=cluster
             )
         chosen = Filter(cluster=cluster, kind=view.kind)
-        story = history(self.sources.engine, chosen, most=EVENTS_OF_TROUBLE) if view.kind else None
+        story = history(self.sources.engine, chosen, most=EVENTS) if view.kind else None
+        if story is not None:
+            of_people = [each for each in story.events if each.person][:EVENTS_OF_TROUBLE]
+            story = msgspec.structs.replace(story, events=tuple(of_people))
         return self.renderer.page(request, "trouble.html.j2", card=card, view=view, story=story)
 
     def plan(self, request: Request, plan_id: str) -> Response:

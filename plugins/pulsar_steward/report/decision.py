@@ -11,6 +11,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
+from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
@@ -85,6 +86,11 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     def lines_answered(self) -> tuple[str, ...]:
         """The lines below the headline, once the answer is given."""
         return tuple(filter(None, (self.worth, *self._fitting("", ()))))
+
+    @property
+    def lines_over(self) -> tuple[str, ...]:
+        """The lines below the headline, once nothing more is carried out."""
+        return tuple(filter(None, (self.worth, *self.changed, *self.changes)))
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; evidence, changes and differences are cut to the words that the others leave."""
@@ -194,8 +200,12 @@ def _first(batch: Batch, first: RecordedAnswer) -> str:
 
 
 def _worth(batch: Batch) -> str:
-    brief = worth_in_brief(batch)
-    return brief if batch.is_rollback or not brief else f"fixes {brief}"
+    if batch.is_rollback:
+        return worth_in_brief(batch)
+    worth = worth_of(batch)
+    fixed = [counted(worth.critical, "critical finding")] if worth.critical else []
+    fixed += [counted(worth.warnings, "warning")] if worth.warnings else []
+    return f"fixes {' and '.join(fixed)}" if fixed else ""
 
 
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
@@ -206,11 +216,11 @@ def _changes(steps: Sequence[Step]) -> Iterator[str]:
         by_words.setdefault(words, []).append(step)
     ordered = sorted(by_words.items(), key=lambda item: (not any(map(loses, item[1])), -len(item[1])))[:MAX_CHANGES]
     more = len(steps) - sum(len(alike) for _, alike in ordered)
-    for place, (words, alike) in enumerate(ordered):
+    for words, alike in ordered[:1] if more else ordered:
         namespaces = {step.change.namespace for step in alike}
         first = next(iter(namespaces))
         where = f"{first}: " if len(namespaces) == 1 else f"{counted(len(namespaces), 'namespace')}: "
-        of_all = f"{counted(len(steps), 'step')}, first " if more and not place else ""
+        of_all = f"{counted(len(steps), 'step')}, such as: " if more else ""
         yield f"{of_all}{'' if first in words else where}{words}"
 
 
@@ -235,15 +245,15 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         lasts = f"about {seconds_in_words(seconds, rounded=True)}" if seconds else "a moment"
         topics = counted(sum(step.touched.topics for step in moving), "partition is", "partitions are")
         number = sum(step.touched.clients for step in moving)
-        clients = counted(number, "client reconnects", "clients reconnect") if number else "no client reconnects"
+        clients = counted(number, "client reconnects", "clients reconnect") if number else "no client is connected"
         parts = [f"{topics} not served for {lasts}, one bundle after the other", clients]
     if coordinators:
         parts.append(counted(coordinators, "transaction coordinator pauses", "transaction coordinators pause"))
     if again := sum(step.moving_messages.again for step in moving):
         parts.append(f"up to {counted(again, 'acknowledged message comes', 'acknowledged messages come')} again")
     if volatile := sum(step.moving_messages.volatile_topics for step in moving):
-        lost = sum(step.moving_messages.lost for step in moving)
-        parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost:,}")
+        lost = counted(sum(step.moving_messages.lost for step in moving), "message")
+        parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost}")
     return f"{'; '.join(parts)}."
 
 
@@ -272,7 +282,11 @@ def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
         words = "All steps can be reverted"
     else:
         words = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'} can be reverted"
-    return f"{words}{'; deleted messages do not come back' if losing else ''}."
+    if final == len(steps):
+        return f"{words}."
+    if losing:
+        return f"{words}; deleted messages cannot."
+    return f"{words}; lost messages cannot." if any(step.moving_messages.lost for step in steps) else f"{words}."
 
 
 def _rejected(steps: Sequence[Step]) -> str:
@@ -289,7 +303,7 @@ def _without_loss(steps: Sequence[Step]) -> str:
     known = [size for size in sizes if size is not None]
     if not known or len(known) < len(sizes):
         return ""
-    return f"A size quota above {size_in_words(max(known))} evicts nothing now; by the policy it is less."
+    return f"A size quota above {size_in_words(max(known))} would evict nothing now; the policy sets a smaller one."
 
 
 def _evicted(steps: Sequence[Step]) -> Iterator[int | None]:
@@ -305,4 +319,4 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
         for minutes in (policy.approval.response_timeout_minutes, terms.valid_minutes)
     )
     begins = begin_in_brief(batch, policy, terms, now) if now else ""
-    return f"{begins}No answer within {answer} is a rejection; an approval counts for {valid}."
+    return f"{begins}No answer within {answer} is a rejection; an approval counts for {valid} after it."

@@ -127,5 +127,11 @@ def begin_in_brief(batch: Batch, policy: Policy, terms: Terms, now: datetime) ->
     most = terms.most_minutes
     too_late = opens > now + timedelta(minutes=policy.approval.wait_for_window_minutes)
     if too_late or (most is not None and opens >= now + timedelta(minutes=most)):
-        return f"An approval now is refused: the next maintenance window opens {time_in_words(opens)}. "
+        before = (
+            policy.approval.wait_for_window_minutes
+            if most is None
+            else min(most, policy.approval.wait_for_window_minutes)
+        )
+        earliest = time_in_words(opens - timedelta(minutes=before))
+        return f"Approve after {earliest}, not now: the maintenance window opens {time_in_words(opens)}. "
     return f"Begins when the maintenance window opens, {time_in_words(opens)}. "

@@ -140,7 +140,7 @@ def test_the_pace_is_that_of_the_recorded_policy() -> None:
 def test_the_plan_page_says_it(client: Client, plans: dict[str, Plan]) -> None:
     """The plan page shows the forecast of a batch while it runs, and not when it is over."""
     read = words(client, f"/plans/{plans['east'].plan_id}")
-    assert "2 done, 1 under way, 1 to come; the last one should have ended by now" in read
+    assert "2 done, 1 under way, 1 to come; later than expected: look at the step that is under way" in read
     batches = client.get(f"/api/plans/{plans['east'].plan_id}").json()["batches"]
     assert [each["remaining"] is not None for each in batches] == [True, False]
     done = client.get(f"/api/plans/{plans['west'].plan_id}").json()["batches"]

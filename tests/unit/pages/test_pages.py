@@ -64,7 +64,7 @@ def test_cards_say_what_matters(client: Client) -> None:
         "Unread: broker-02:8080",
         "Halted for 15 min by bob: bookies are being moved",
         "2 of 4 steps, for 1 min",
-        "acme/orders: a quota for its backlog 1 step; asked 15 min ago, ends in 23 h 45 min Answer",
+        "acme/orders: a quota for its backlog 1 step; asked 15 min ago, unanswered it is rejected in 23 h 45 min",
         "22 h 13 min ago: 4 done",
     ):
         assert said in read
@@ -78,7 +78,11 @@ def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> 
     client = Client(make_app(sources, lambda: None))
     assert "Halted: by the Airflow variable steward_halt (all); it names no cluster" in words(client, "/clusters/west")
     cards = [(each["cluster"], each["health"], each["activity"]) for each in client.get("/api/clusters").json()]
-    assert cards == [("east", "critical", "changing"), ("north", "unknown", "halted"), ("west", "healthy", "halted")]
+    assert cards == [
+        ("east", "critical", "changing the cluster"),
+        ("north", "unknown", "halted"),
+        ("west", "healthy", "halted"),
+    ]
 
 
 def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
@@ -115,7 +119,7 @@ def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
 def test_the_difference_from_an_earlier_look_is_told(client: Client) -> None:
     """The page compares with the snapshot of then, and lists what people said since; other spans are refused."""
     read = words(client, "/clusters/east?since=24h")
-    assert "Since 2026-03-01 10:15 UTC: 2 worse Worse: Acknowledgements" in read
+    assert "Since 2026-03-01 10:15 UTC: 2 worse Worse: Consumed messages" in read
     assert "approved in the Airflow UI" in read[read.index("Since 2026") :]
     assert 'id="since"' not in client.get("/clusters/east").text
     assert client.get("/clusters/east?since=2d").status_code == 422
@@ -145,7 +149,7 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
         "b1.s01 pulsar/system/0x00000000_0x00000001 broker-00:8080 broker-01:8080 8 3 passed done",
         "under way 20 s",
         "LETS BROKERS DELETE MESSAGES",
-        "The size quota can be reverted; deleted messages do not come back.",
+        "The size quota can be reverted; deleted messages cannot.",
         "not set 40 GiB; when exceeded, evict oldest unread",
     ):
         assert said.replace(" .", ".").replace(" ,", ",") in read.replace(" .", ".").replace(" ,", ",")
@@ -344,9 +348,9 @@ def test_a_trouble_has_a_page(client: Client, plans: Plans) -> None:
     command = "pulsar-admin topics stats-internal persistent://acme/orders/topic-000"
     assert f'<code>{command}</code><button type="button" data-copy>Copy</button>' in holes
     read = words(client, "/clusters/east/troubles/ack-holes.at-restart")
-    assert "24 topics in 1 namespace, since 2026-03-01 00:30 UTC. Do not restart brokers" in read
+    assert "24 topics in 1 namespace, since 2026-03-01 00:30 UTC. Restart no broker" in read
     assert "14 more, not listed here." in read
-    assert "No plan: it takes a person." in read
+    assert "No plan: do it by hand." in read
     assert read.index("topic-042 persistent") < read.index("topic-028 persistent") < read.index("topic-000 persistent")
     skewed = client.get("/clusters/east/troubles/tc-skew.at-restart").text
     assert f'href="/steward/plans/{plans["east"].plan_id}#b1"' in skewed

@@ -249,7 +249,7 @@ def test_no_more_steps_than_one_run_permits() -> None:
     proposal = PLANNER.proposal(few)
     (batch,) = proposal.batches
     assert after(few) == [10, 3, 3]
-    assert batch.title.endswith("the spread falls from 16 to 7")
+    assert batch.title.endswith(": 0 to 16 each now, 3 to 10 after")
     assert all(result.passed for step in batch.steps for result in step.guards)
     assert proposal.notes[0] == (
         f"Transaction coordinators: {every - 2} further steps come with later plans (policy key"

@@ -41,7 +41,7 @@ SKEW = CheckWords(
 )
 HOLES = CheckWords(
     check_id="ack-holes",
-    title="Acknowledgements are about to be lost at the next restart or move: too many ack holes",
+    title="Consumed messages would come again after a restart or move: too many ack holes",
     advice=("Find who holds the first message that is not acknowledged: `pulsar-admin topics stats-internal TOPIC`.",),
     source="docs/knowledge.md C",
 )
@@ -76,7 +76,7 @@ def troubled() -> Checkup:
     batch = Batch(
         batch_id="b1",
         kind="tc_balance",
-        title="Even out 16 transaction coordinators over 3 brokers: the spread falls from 16 to 1",
+        title="Even out 16 transaction coordinators over 3 brokers: 0 to 16 each now, 5 to 6 after",
         findings=(skewed,),
         steps=(a_step(step_id="b1.s01"), a_step(step_id="b1.s02")),
     )

@@ -60,7 +60,7 @@ from fullest join limits using (namespace) where percent >= warning_percent
 """
 
 
-NO_RESTART = "Do not restart brokers, and unload nothing there: no producer could come back."
+NO_RESTART = "Restart no broker and unload no bundle of theirs: no producer could come back."
 
 
 def _harm(finding: Finding) -> Harm:

@@ -185,10 +185,10 @@ def _finding(row: Row) -> Finding:
 
 CHECK = Check(
     check_id="ack-holes",
-    beware={Harm.AT_RESTART: "Do not restart brokers, and unload nothing there: messages would come again."},
+    beware={Harm.AT_RESTART: "Restart no broker and unload no bundle of theirs: messages would come again."},
     harm=Harm.AT_RESTART,
     order=30,
-    title="Acknowledgements are about to be lost at the next restart or move: too many ack holes",
+    title="Consumed messages would come again after a restart or move: too many ack holes",
     advice=(
         "Beyond the limit: do not unload or restart anything of this topic before the holes are fewer.",
         "Find who holds the first message that is not acknowledged: `pulsar-admin topics stats-internal TOPIC`.",

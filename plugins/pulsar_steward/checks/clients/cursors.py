@@ -357,7 +357,7 @@ def _large(row: Row) -> str:
 CURSOR_NOT_PERSISTABLE = RowCheck(
     check_id="cursor-not-persistable",
     explained_by=("ack-holes",),
-    beware={Harm.AT_RESTART: "Do not restart brokers, and unload nothing there: messages would come again."},
+    beware={Harm.AT_RESTART: "Restart no broker and unload no bundle of theirs: messages would come again."},
     harm=Harm.AT_RESTART,
     order=40,
     title="The ack state of a cursor comes near what one BookKeeper entry can hold",

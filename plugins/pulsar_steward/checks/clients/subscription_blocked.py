@@ -137,7 +137,7 @@ CHECK = RowCheck(
     check_id="subscription-blocked",
     harm=Harm.SLOW,
     order=10,
-    title="Consumers get nothing more until they acknowledge what they have",
+    title="Consumers blocked on unacked messages",
     advice=(
         "Look at the consumers that the evidence names: a branch of their code that never acknowledges, or a hang.",
         "See who holds what: `pulsar-admin topics stats TOPIC` (unackedMessages of each consumer).",

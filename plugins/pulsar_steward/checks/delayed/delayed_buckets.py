@@ -260,7 +260,7 @@ def _failing(row: Row) -> str:
 # A finding for each namespace; critical if hardly any bucket is sealed.
 DELAYED_BUCKET_FAILING = RowCheck(
     check_id="delayed-bucket-failing",
-    beware={Harm.SOON: "Unload nothing there."},
+    beware={Harm.SOON: "Unload no bundle of theirs."},
     harm=Harm.SOON,
     order=55,
     title="Buckets of delayed messages cannot be sealed, loaded, merged or deleted",

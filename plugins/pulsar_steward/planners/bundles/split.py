@@ -249,8 +249,8 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
     batch = Batch(
         kind=BUNDLE_SPLIT,
         title=(
-            f"{goal}: split {counted(whole, 'bundle')} into {whole + len(search.steps)},"
-            f" so that it has {crowd.bundles + len(search.steps):,} instead of {crowd.bundles:,}"
+            f"{goal}: split {counted(whole, 'bundle')} into {whole + len(search.steps):,}"
+            f" (namespace: {crowd.bundles:,} → {crowd.bundles + len(search.steps):,})"
         ),
         findings=findings,
         steps=tuple(search.steps),

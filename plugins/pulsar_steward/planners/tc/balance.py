@@ -82,7 +82,8 @@ def propose_balance(planning: PlanningFacts, _: str, findings: tuple[Finding, ..
         kind=KIND,
         title=(
             f"Even out {counted(sum(before.loads.values()), 'transaction coordinator')} over"
-            f" {counted(len(before.loads), 'broker')}: the spread falls from {spread} to {spread_after}"
+            f" {counted(len(before.loads), 'broker')}: {_each(before.loads.values())} each now,"
+            f" {_each(loads.values())} after"
         ),
         findings=findings,
         steps=steps,
@@ -91,6 +92,11 @@ def propose_balance(planning: PlanningFacts, _: str, findings: tuple[Finding, ..
         after=placements(loads),
     )
     return Proposal(batches=(batch,), notes=notes)
+
+
+def _each(loads: Iterable[int]) -> str:
+    low, high = min(every := list(loads)), max(every)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def missing(planning: PlanningFacts) -> tuple[str, ...]:

@@ -275,7 +275,7 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) 
             return batch.batch_id, f"Plan{part}: {batch.title}."
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
-        return None, "No plan: it takes a person."
+        return None, "No plan: do it by hand."
     # A note on a namespace is about its quotas.
     full = [each for each in trouble.findings if each.check_id in OF_FULL_TOPICS]
     namespaces = {namespace_in(each.subject) for each in full} - {""}

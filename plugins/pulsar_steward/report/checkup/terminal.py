@@ -220,7 +220,7 @@ def unlisted(check: CheckReport) -> str:
     words = [_severity(each, more[each]) for each in reversed(Severity) if more[each]]
     if check.not_graded:
         words.append(f"{check.not_graded:,} that count as {least.value}, like the least bad one listed, at most")
-    return f"{check.not_listed:,} more, which were only counted: {', '.join(words)}"
+    return f"{check.not_listed:,} more, not listed: {', '.join(words)}"
 
 
 def standing(finding: FindingReport) -> str:
