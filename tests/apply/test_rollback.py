@@ -196,7 +196,7 @@ DEFAULTS: dict[str, tuple[ChangeSetting, dict[str, str], bool, str]] = {
         setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=50 * GIB, policy=QuotaPolicy.HOLD)),
         {"backlogQuotaDefaultLimitBytes": TEN_GIB, "backlogQuotaDefaultRetentionPolicy": "producer_request_hold"},
         False,
-        "stops producers of a topic that is over it",
+        "stops producers of topics over the new limit",
     ),
     "a retention as long": (
         RAISED,

@@ -125,7 +125,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         if self.loses_messages or loss is not None:
             headline, otherwise = "LETS BROKERS DELETE MESSAGES", "messages beyond it are deleted once it is set"
         elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room:
-            headline = "stops producers of a topic that is over it"
+            headline = "stops producers of topics over the new limit"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
         else:
             return None

@@ -111,7 +111,7 @@ def test_what_is_lost_is_summed_up() -> None:
         f"east: Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 60 namespaces, now ("
     )
     assert "### 60 steps LETS BROKERS DELETE MESSAGES" in words
-    assert "### 60 steps stops producers of a topic that is over it" in words
+    assert "### 60 steps stops producers of topics over the new limit" in words
     assert f"in 30 namespaces together at once: {lost >> 20} MiB at most" in words
 
 
