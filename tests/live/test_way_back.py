@@ -103,9 +103,9 @@ def test_exactly_the_approved_quota_is_set(story: Story) -> None:
 
 def test_the_way_back_says_whose_change_it_takes_back(story: Story, care: Care) -> None:
     """The question about the rollback names the change's approver and its plan."""
-    body = story.way_back["body"]
-    assert "alice" in body
-    assert care.ledger.plans(care.cluster)[-1].plan_id in body
+    subject = story.way_back["subject"]
+    assert "alice" in subject
+    assert care.ledger.plans(care.cluster)[-1].plan_id in subject
 
 
 def test_the_former_state_is_back(story: Story) -> None:

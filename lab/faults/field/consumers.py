@@ -10,7 +10,6 @@ from lab.simulator import ClusterSpec, ConsumerSpec, NamespaceSpec, Subscription
 
 HOUR_MIN = 60
 NOW_MS = ago_ms(0)
-TO_MANY = "of the made-up cluster's clients and traffic, most are those of the reported topic"
 
 
 def _topic(name: str, subscription: SubscriptionSpec, policies: dict[str, object], **topic: Any) -> ClusterSpec:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 
@@ -133,18 +133,8 @@ class Api:
         """One cluster."""
         return as_json(cluster_cards(self.sources, cluster)[0])
 
-    def findings(
-        self,
-        cluster: str,
-        severity: str = "",
-        check: str = "",
-        text: str = "",
-        order: Order = Order.SEVERITY,
-        page: Annotated[int, Query(ge=1)] = 1,
-        size: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
-    ) -> Response:
+    def findings(self, cluster: str, asked: FindingsAsked) -> Response:
         """Findings of the newest snapshot, by pages."""
-        asked = FindingQuery(severity=severity, check=check, text=text, order=order, page=page, size=size)
         return as_json(findings_page(self.sources, newest_of(self.sources, cluster), asked))
 
     def plans(self, cluster: str) -> Response:
@@ -173,6 +163,22 @@ class Api:
     def chain(self) -> Response:
         """Compares every row of the ledger with its chain, and that with the ends that were noted elsewhere."""
         return as_json(self.verification.report())
+
+
+def asked_of(
+    severity: str = "",
+    check: str = "",
+    text: str = "",
+    subject: str = "",
+    order: Order = Order.SEVERITY,
+    page: Annotated[int, Query(ge=1)] = 1,
+    size: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
+) -> FindingQuery:
+    """The findings that a request asks for; empty parameters do not filter."""
+    return FindingQuery(severity=severity, check=check, text=text, subject=subject, order=order, page=page, size=size)
+
+
+FindingsAsked = Annotated[FindingQuery, Depends(asked_of)]
 
 
 def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str = "", step_id: str = "") -> Filter:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from pulsar_steward.errors import SnapshotError, StewardError
@@ -18,7 +18,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages.api import Api, Before, as_json, chosen_of, newest_of
+from pulsar_steward.pages.api import Api, Before, FindingsAsked, as_json, chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards, cluster_trends
@@ -41,18 +41,6 @@ if TYPE_CHECKING:
 
 EVENTS = 100
 EVENTS_OF_TROUBLE = 10
-
-
-def _asked(
-    severity: str = "",
-    check: str = "",
-    text: str = "",
-    subject: str = "",
-    order: Order = Order.SEVERITY,
-    page: Annotated[int, Query(ge=1)] = 1,
-) -> FindingQuery:
-    """The findings that a page's address asks for."""
-    return FindingQuery(severity=severity, check=check, text=text, subject=subject, order=order, page=page)
 
 
 @dataclass(frozen=True)
@@ -92,7 +80,7 @@ class Pages:
         self,
         request: Request,
         cluster: str,
-        asked: Annotated[FindingQuery, Depends(_asked)],
+        asked: FindingsAsked,
         brokers: Literal["", "all"] = "",
         since: Literal["", "1h", "8h", "24h"] = "",
     ) -> Response:

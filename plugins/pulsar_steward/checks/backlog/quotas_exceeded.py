@@ -324,6 +324,7 @@ def _explained(row: Row) -> str:
 # Critical if there is no other explanation, and no figure that contradicts.
 QUOTA_STUCK = RowCheck(
     check_id="quota-stuck",
+    headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF, by no backlog"},
     beware={Harm.CUT_OFF: "Do not lower the quota."},
     harm=by_severity(Harm.CUT_OFF, Harm.SOON),
     order=110,

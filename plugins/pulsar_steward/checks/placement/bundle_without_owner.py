@@ -254,6 +254,7 @@ def _sentences(found: LostBundles, listed: frozenset[str]) -> Iterator[str]:
 
 CHECK = Check(
     check_id="bundle-without-owner",
+    headlines={Harm.CUT_OFF: "TOPICS NOT SERVED: bundles without an owner"},
     harm=Harm.CUT_OFF,
     order=55,
     title="Bundles that clients used have no owner: they do not load",

@@ -255,6 +255,7 @@ def _evidence(row: Row) -> str:
 # A finding for each namespace with such an ensemble, and one for the brokers' default.
 ENSEMBLE_TOO_LARGE = RowCheck(
     check_id="ensemble-too-large",
+    headlines={Harm.CUT_OFF: "NO NEW LEDGER CAN BE MADE: fewer bookies than a ledger needs"},
     harm=by_severity(Harm.CUT_OFF, Harm.SETTING),
     order=45,
     title="Ledgers are spread over as many bookies as there are, or more",
