@@ -58,16 +58,16 @@ def since_look(now: Sequence[TroubleReport], snapshot: Snapshot, span: timedelta
 
 def compared(now: Sequence[TroubleReport], then: Sequence[TroubleReport], taken_at: datetime) -> SinceLook:
     """The difference between the troubles of two snapshots. A cause that does worse harm by now is worse, not new."""
-    before = {each.trouble_id: each for each in pressing(then)}
-    left = dict(before)
+    left = {each.trouble_id: each for each in pressing(then)}
+    known = {each.trouble_id: left.pop(each.trouble_id) for each in pressing(now) if each.trouble_id in left}
     new, worse = [], []
     for each in pressing(now):
-        known = left.pop(each.trouble_id, None) or _of_same_cause(each, left)
-        if known is None:
+        former = known.get(each.trouble_id) or _of_same_cause(each, left)
+        if former is None:
             new.append(_changed(each))
             continue
-        left.pop(known.trouble_id, None)
-        if change := _how_worse(known, each):
+        left.pop(former.trouble_id, None)
+        if change := _how_worse(former, each):
             worse.append(_changed(each, change))
     return SinceLook(
         taken_at=taken_at, new=tuple(new), worse=tuple(worse), gone=tuple(_changed(each) for each in left.values())

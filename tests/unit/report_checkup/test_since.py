@@ -69,6 +69,15 @@ def test_a_worse_trouble_says_how() -> None:
     assert change([], many).lines[-1] == "New: and 2 more"
 
 
+def test_a_trouble_that_stands_is_not_taken_for_its_worse_twin() -> None:
+    """Of one cause, a second trouble that does worse harm is new; the first one stands as before."""
+    soon = a_finding(check_id="backlog-near-quota", subject="persistent://shop/a/t", figures={"bytes_percent": 85})
+    full = {"bytes_percent": 120, "holds_producers": 1}
+    cut_off = a_finding(Severity.CRITICAL, check_id=soon.check_id, subject="persistent://shop/a/u", figures=full)
+    assert change(troubles(soon), troubles(soon, cut_off)).words.endswith(": +1 trouble")
+    assert change(troubles(soon), troubles(cut_off)).words.endswith(": 1 worse")
+
+
 def test_the_snapshot_of_that_time_is_compared(tmp_path: Path) -> None:
     """The newest one by then, or else the oldest; one that was not diagnosed, or another cluster's, is none."""
     at = {hours: NOW.astimezone(UTC) - timedelta(hours=hours) for hours in (0, 2, 9, 30)}
