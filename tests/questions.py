@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, subject
 from pulsar_steward.report.details import details
+from tests.builders import NOW
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
 
 DETAILS = "## Details"
+
+FIRST = RecordedAnswer(
+    answer_id=1,
+    plan_id="p",
+    batch_id="b1",
+    run="r/r/0",
+    decision=Decision.APPROVED,
+    answered_by="alice",
+    answered_at=NOW,
+    reason="made up",
+    step_ids=("b1.s01",),
+)
+"""The first person's approval, where a second one has to confirm it."""
 
 
 def question(plan: Plan, batch: Batch, policy: Policy | None = None, *, page: str = "", **fields: Any) -> str:

@@ -149,7 +149,7 @@ BySeverityAndNamespace = Mapping[Severity, Mapping[str, int]]
 
 def troubles_of(
     findings: Sequence[Finding],
-    more: Mapping[str, Mapping[Severity, Mapping[str, int]]],
+    more: Mapping[str, BySeverityAndNamespace],
     checks: Mapping[str, Explained],
 ) -> tuple[Trouble, ...]:
     """Joins the findings of a snapshot into troubles, the worst first.

@@ -14,7 +14,7 @@ from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
-from pulsar_steward.ledger.moves import move_times
+from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
@@ -33,6 +33,7 @@ from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchView, BrokerShare, PlanView, StepResult, StepView, remaining
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.recorded import Pace, RecordedPolicy
+from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.decision import decision_of
 from pulsar_steward.report.details import averted, details
 from pulsar_steward.report.what_changed import former_of
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 LISTED = 25
 """Number of a cluster's newest plans that a page lists."""
+
+OPEN = frozenset({BatchState.WAITING, BatchState.NOT_ASKED})
+"""States of batches that somebody may still answer."""
 
 AHEAD = frozenset({BatchState.WAITING, BatchState.APPROVED, BatchState.CHANGING, BatchState.NOT_ASKED})
 """States of batches with steps still to come."""
@@ -75,11 +79,15 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     is_asked = all(each.requests for each in records.values() if each.question is not None)
     why = None if is_asked else why_unasked(sources.is_paused(ASKING_DAG))
     done = any(record.outcomes for record in records.values())
+    now, in_full = sources.now(), policy.in_full
+    is_open = any(record.state(now) in OPEN for record in records.values())
     known = _Known(
         policy=policy,
+        in_full=in_full,
+        moved=move_times(ledger, plan.named_cluster, now, in_full) if is_open and in_full else None,
         why_unasked=why,
         why_back_waits=ROLLBACK_IS_PAUSED if done and sources.is_paused(ROLLBACK_DAG) else None,
-        now=sources.now(),
+        now=now,
     )
     batches = tuple(_batch(ledger, plan, batch, records[batch.batch_id], known) for batch in plan.batches)
     return PlanView(
@@ -121,6 +129,8 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     """What holds of all batches of the plan."""
 
     policy: RecordedPolicy
+    in_full: Policy | None
+    moved: MoveTimes | None
     why_unasked: str | None
     why_back_waits: str | None
     now: datetime
@@ -137,11 +147,10 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
     )
     results = Counter(step.result for step in steps)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
-    in_full, pace = known.policy.in_full, Pace.of(known.policy)
+    pace, is_open = Pace.of(known.policy), state in OPEN
     former = former_of(ledger, plan, batch)
-    card = decision_of(plan, batch, in_full, former=former, now=known.now)
-    is_open = state in {BatchState.WAITING, BatchState.NOT_ASKED}
-    moved = move_times(ledger, plan.named_cluster, known.now, in_full) if is_open and in_full else None
+    card = decision_of(plan, batch, known.in_full, former=former, now=known.now)
+    asked_at = known.now if is_open else None
     waits = state is BatchState.APPROVED and not batch.is_rollback
     opens = next_opening(known.policy.windows, known.now) if waits else None
     can_go_back = not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps)
@@ -151,7 +160,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, record: BatchRecord, 
         title=card.headline,
         state=state,
         card=card.lines if is_open else card.lines_answered if state in AHEAD else card.lines_over,
-        details=details(plan, batch, in_full, former=former, now=known.now if is_open else None, moved=moved),
+        details=details(plan, batch, known.in_full, former=former, now=asked_at, moved=known.moved),
         results={result.value: results[result] for result in StepResult if results[result]},
         stopped_at=next((step for step in steps if step.is_wrong), None),
         undoable=sum(step.is_done and step.undoable for step in steps),

@@ -11,14 +11,13 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
-from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.report.approval_group import warning_of
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import begin_in_brief, seconds_without_service
-from pulsar_steward.report.worth import worth_in_brief
+from pulsar_steward.report.worth import grave_findings, worth_in_brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -202,10 +201,8 @@ def _first(batch: Batch, first: RecordedAnswer) -> str:
 def _worth(batch: Batch) -> str:
     if batch.is_rollback:
         return worth_in_brief(batch)
-    worth = worth_of(batch)
-    fixed = [counted(worth.critical, "critical finding")] if worth.critical else []
-    fixed += [counted(worth.warnings, "warning")] if worth.warnings else []
-    return f"fixes {' and '.join(fixed)}" if fixed else ""
+    found = grave_findings(batch)
+    return f"fixes {found}" if found else ""
 
 
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
@@ -218,7 +215,7 @@ def _changes(steps: Sequence[Step]) -> Iterator[str]:
     more = len(steps) - sum(len(alike) for _, alike in ordered)
     for words, alike in ordered[:1] if more else ordered:
         namespaces = {step.change.namespace for step in alike}
-        first = next(iter(namespaces))
+        first = min(namespaces)
         where = f"{first}: " if len(namespaces) == 1 else f"{counted(len(namespaces), 'namespace')}: "
         of_all = f"{counted(len(steps), 'step')}, such as: " if more else ""
         yield f"{of_all}{'' if first in words else where}{words}"
@@ -232,7 +229,7 @@ def _stays(plan: Plan, batch: Batch) -> Iterator[str]:
 
 
 def _why(batch: Batch) -> str:
-    worst = min(batch.findings, key=lambda each: -each.severity.rank, default=None)
+    worst = max(batch.findings, key=lambda each: each.severity.rank, default=None)
     return "" if worst is None or batch.is_rollback else f"Why: {worst.evidence}"
 
 
@@ -275,15 +272,13 @@ def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
     change = steps[0].change
     if final == len(steps):
-        words = "It cannot be undone"
-    elif final:
+        return "It cannot be undone."
+    if final:
         words = f"{final:,} of {counted(len(steps), 'step')} cannot be undone"
     elif len(steps) > 1:
         words = "All steps can be reverted"
     else:
         words = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'} can be reverted"
-    if final == len(steps):
-        return f"{words}."
     if losing:
         return f"{words}; deleted messages cannot."
     return f"{words}; lost messages cannot." if any(step.moving_messages.lost for step in steps) else f"{words}."

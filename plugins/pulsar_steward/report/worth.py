@@ -37,6 +37,14 @@ def worth_in_brief(batch: Batch) -> str:
     return ", ".join(filter(None, parts))
 
 
+def grave_findings(batch: Batch) -> str:
+    """Number of critical findings and of warnings that a batch solves, in words; empty: it solves none."""
+    worth = worth_of(batch)
+    found = [counted(worth.critical, "critical finding")] if worth.critical else []
+    found += [counted(worth.warnings, "warning")] if worth.warnings else []
+    return " and ".join(found)
+
+
 def worth_in_words(batch: Batch) -> Iterator[str]:
     """Sentences on the problems that a batch solves; for a rollback, on the problems that return."""
     if batch.is_rollback:
@@ -45,12 +53,8 @@ def worth_in_words(batch: Batch) -> Iterator[str]:
         yield from (f"{words}." for severity in GRAVE if (words := comes_back(batch, severity)))
         yield from _spread(batch)
         return
-    worth, found = worth_of(batch), []
-    if worth.critical:
-        found.append(counted(worth.critical, "critical finding"))
-    if worth.warnings:
-        found.append(counted(worth.warnings, "warning"))
-    yield f"It answers {' and '.join(found)}." if found else "How grave what it answers is, is not known."
+    worth, found = worth_of(batch), grave_findings(batch)
+    yield f"It answers {found}." if found else "How grave what it answers is, is not known."
     if (left := worth.seconds_to_quota) is not None and left <= 0:
         yield "A topic had reached its quota when the snapshot was taken."
     elif left is not None:

@@ -34,6 +34,7 @@ from pulsar_steward.model.tables import (
 )
 from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.database import add_views, connect, schema_of
+from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.rows import (
     BrokerRow,
@@ -99,13 +100,11 @@ class Snapshot:
 
         Only the small tables of it may be left. None: there is no earlier diagnosed snapshot.
         """
-        oldest = None
-        for each in self._before():
-            if each.has(FINDINGS.name) and each.has(VERDICTS.name):
-                oldest = each
-                if each.meta().taken_at <= moment:
-                    break
-        return oldest
+        wanted, before = f"taken_at={stamp_of(moment)}", list(self._before())
+        by_then = [each for each in before if each.uri.rpartition("/")[2] <= wanted]
+        later = before[: len(before) - len(by_then)]
+        found = (each for each in (*by_then, *reversed(later)) if each.has(FINDINGS.name) and each.has(VERDICTS.name))
+        return next(found, None)
 
     def has(self, name: str) -> bool:
         """True if its folder has a file or a table of this name."""

@@ -6,14 +6,15 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.ledger.rows import Decision, RecordedAnswer
+import msgspec
+
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Step, Touched
 from pulsar_steward.report.approval import labels
 from tests.builders import NOW, a_batch, a_plan, a_split, a_step
-from tests.questions import question
+from tests.questions import FIRST, question
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
@@ -127,15 +128,5 @@ def test_what_cannot_be_undone_is_said_of_many() -> None:
 def test_a_second_person_reads_how_much_the_first_one_approved() -> None:
     batch = a_group(60)
     ids = tuple(step.step_id for step in batch.steps)
-    first = RecordedAnswer(
-        answer_id=1,
-        plan_id="p",
-        batch_id="b1",
-        run="r/r/0",
-        decision=Decision.APPROVED,
-        answered_by="alice",
-        answered_at=NOW,
-        reason="made up",
-        step_ids=ids[:100],
-    )
+    first = msgspec.structs.replace(FIRST, step_ids=ids[:100])
     assert "alice approved 100 of 180 steps" in words_of(batch, first=first)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.ledger.rows import Decision, EndReason, QuestionEnd, RecordedAnswer
+from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
@@ -27,6 +27,7 @@ from tests.builders import (
     a_step,
     broker,
 )
+from tests.questions import FIRST
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -75,17 +76,6 @@ KINDS = {
     "a rollback": batch_of(*[MOVE] * 4, kind=ROLLBACK, title="Take back batch b1 of plan older, approved by operator"),
 }
 
-FIRST = RecordedAnswer(
-    answer_id=1,
-    plan_id="p",
-    batch_id="b1",
-    run="r/r/0",
-    decision=Decision.APPROVED,
-    answered_by="alice",
-    answered_at=NOW,
-    reason="made up",
-    step_ids=("b1.s01",),
-)
 END = QuestionEnd(
     question_id=1,
     plan_id="older",
