@@ -68,7 +68,7 @@ class StewardError(Exception):
 
 
 class PolicyError(StewardError):
-    """A policy file that is not valid; each argument names a key and what would be valid."""
+    """A policy file, or that of a fleet, that is not valid; each argument names a key and what would be valid."""
 
     def _message(self) -> str:
         return "; ".join(str(trouble) for trouble in self.args)

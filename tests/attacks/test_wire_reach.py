@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.main import run
-from pulsar_steward.cli.snapshot import _hidden
+from pulsar_steward.cli.snapshot import hidden
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, RedirectRefused, Refused, Unreachable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.policy.schema import AdminPolicy
@@ -371,7 +371,7 @@ def test_the_next_token_of_a_file_is_masked(
 def test_what_a_job_says_last_holds_no_secret_of_its_environment(login: Any, secret: str) -> None:
     """The last words of a Spark job are shown with the secrets of its environment masked."""
     made = AdminSettings(("https://a:1",), SecretStr(TOKEN) if login is None else None, login=login)
-    assert _hidden(f"it ended with {secret}!", made.in_environment({})) == "it ended with ***!"
+    assert hidden(f"it ended with {secret}!", made.in_environment({})) == "it ended with ***!"
     assert secret not in repr(made)
 
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.report.checkup.document import schema
+from pulsar_steward.report.checkup.schema import schema
 from tests.command import steward
 
 if TYPE_CHECKING:

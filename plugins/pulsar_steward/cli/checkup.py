@@ -1,13 +1,14 @@
 """``steward checkup``: diagnoses a cluster, prints a report, and changes nothing."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from pulsar_steward.cli.access import ClusterAccess
+from pulsar_steward.cli.access import ClusterAccess, options_given
 from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
@@ -20,6 +21,9 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.document import Checkup, as_json
 from pulsar_steward.report.checkup.terminal import lines as terminal_lines
 from pulsar_steward.snapshots.read import Snapshot
+
+if TYPE_CHECKING:
+    from pulsar_steward.report.checkup.fleet import FleetCheckup
 
 HtmlFile = Annotated[str | None, option("OUT", "Writes a page, complete in itself; `-` as for --json.", "--html")]
 JsonFile = Annotated[str | None, option("OUT", "Writes JSON; `-`: to standard output, in place of text.", "--json")]
@@ -39,6 +43,16 @@ Since = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
 
 
+class FleetOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which fleet is looked at, if one is, and how."""
+
+    fleet: Annotated[str | None, option("FILE", "Looks at several: those of a file, or Airflow's `connections`.")] = (
+        None
+    )
+    at_once: Annotated[int, typer.Option("--at-once", metavar="N", min=1, help="Clusters of --fleet side by side.")] = 4
+    within: Annotated[str, option("SPAN", "Time limit for each cluster of --fleet.")] = "10min"
+
+
 @with_option_groups
 def checkup(
     more_logs: MoreLogs = None,
@@ -48,11 +62,17 @@ def checkup(
     json: JsonFile = None,
     logs: Logs = None,
     since: Since = None,
+    several: FleetOptions,
     verbose: Verbose = False,
 ) -> None:
     """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
     written = load_policy(source.policy)
     _check_places({"--html": html, "--json": json})
+    if several.fleet is not None:
+        _refuse_beside_fleet(source, {"--html": html, "--logs": logs, "--since": since})
+        whole = _looked_at_fleet(several, several.fleet, source, written)
+        _tell_fleet(whole, several.fleet, json, verbose=verbose)
+        raise typer.Exit(whole.outcome.exit_code)
     files = _log_files(logs, more_logs)
     back = None if since is None else _span_of(since)
     with snapshot_of(source, written) as seen:
@@ -68,6 +88,50 @@ def checkup(
     if STANDARD_OUTPUT not in {html, json}:
         print_lines(terminal_lines(made, width(), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
+
+
+def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: Policy) -> "FleetCheckup":
+    from pulsar_steward.cli.fleet import members_of, side_by_side  # noqa: PLC0415 - only this needs it
+    from pulsar_steward.report.checkup.fleet import fleet_checkup  # noqa: PLC0415 - as above
+
+    limit, members = _span_of(options.within), members_of(fleet, policy)
+    given = {"--policy": source.policy, "--keep": source.keep}
+    arguments = [word for name, path in given.items() if path is not None for word in (name, str(path))]
+    with progress() as say:
+        made = fleet_checkup(side_by_side(members, arguments, options.at_once, limit, say))
+    if source.keep:
+        tell(f"the snapshots are kept below {source.keep}", err=True)
+    return made
+
+
+def _tell_fleet(made: "FleetCheckup", fleet: str, json: str | None, *, verbose: bool) -> None:
+    from pulsar_steward.report.checkup.fleet_terminal import fleet_lines  # noqa: PLC0415 - only this needs it
+
+    if json:
+        _write(json, as_json(made))
+    if json != STANDARD_OUTPUT:
+        print_lines(fleet_lines(made, fleet, width(), verbose=verbose))
+
+
+def _refuse_beside_fleet(source: Source, others: Mapping[str, object]) -> None:
+    """Refuses options that are about one cluster.
+
+    Raises:
+        ConfigurationError: If one is given.
+    """
+    about_one = {
+        "--admin-url": source.admin_url,
+        "--snapshot": source.snapshot,
+        "--cluster": source.cluster,
+        "--master": source.master,
+        **dict.fromkeys(sorted(options_given(source.access)), True),
+        **others,
+    }
+    if strange := next((name for name, value in about_one.items() if value), None):
+        raise ConfigurationError(
+            f"{strange} is about one cluster, and --fleet looks at several: leave it out. For more of one of them keep"
+            " the snapshots by --keep DIR, and report on its own by --snapshot URI"
+        )
 
 
 def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: ClusterAccess) -> Checkup:

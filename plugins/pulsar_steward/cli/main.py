@@ -131,7 +131,7 @@ def _options(
 
 def schema() -> None:
     """Prints the JSON schema of `checkup --json`."""
-    from pulsar_steward.report.checkup.document import schema_text  # noqa: PLC0415 - only this needs it
+    from pulsar_steward.report.checkup.schema import schema_text  # noqa: PLC0415 - only this needs it
 
     typer.echo(schema_text(), nl=False)
 

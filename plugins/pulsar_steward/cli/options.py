@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import typer
 from pyarrow import fs
 
 from pulsar_steward.cli.access import CREDENTIALS, ClusterAccess, options_given
@@ -34,6 +35,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     admin_url: AdminUrls = None
     snapshot: Annotated[str | None, option("URI", "A diagnosed snapshot, in place of looking at a cluster.")] = None
     access: ClusterAccess
+    from_environment: Annotated[bool, typer.Option("--from-environment", hidden=True)] = False
     policy: PolicyFile = None
     cluster: ClusterName = None
     keep: Annotated[Path | None, option("DIR", "Keeps the snapshot here; otherwise it is removed.")] = None
@@ -50,7 +52,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         ConfigurationError: If the options select none, or two.
         StewardError: If it cannot be taken or opened.
     """
-    if bool(source.admin_url) == bool(source.snapshot):
+    if bool(source.admin_url or source.from_environment) == bool(source.snapshot):
         raise ConfigurationError(
             "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
         )
@@ -60,6 +62,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
     target = Target(
         urls=tuple(source.admin_url or ()),
         access=source.access,
+        from_environment=source.from_environment,
         cluster=source.cluster,
         policy=policy,
         master=source.master,

@@ -63,6 +63,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         urls: Addresses of its admin API.
         access: How it is reached, and with which credentials.
+        from_environment: True: both are in the environment, by `AdminSettings.in_environment`.
         cluster: Name for the cluster; None: its own name.
         policy: Thresholds and limits, with overrides for single clusters.
         master: Spark's master; None: this process does the work.
@@ -70,6 +71,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     urls: tuple[str, ...]
     access: ClusterAccess = ClusterAccess()
+    from_environment: bool = False
     cluster: str | None = None
     policy: Policy
     master: str | None = None
@@ -162,9 +164,11 @@ def settings_of(target: Target) -> AdminSettings:
     Raises:
         ConfigurationError: If an address or the token is not valid.
     """
+    policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
+    if target.from_environment:
+        return AdminSettings.from_environment(os.environ, policy.admin)
     access = target.access
     token, login = access.token(), access.login()
-    policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
     return AdminSettings(
         urls=target.urls,
         token=SecretStr(token) if token is not None else None,
@@ -220,26 +224,28 @@ def run_job(script: Path, arguments: Sequence[str], environment: Mapping[str, st
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         command = [sys.executable, str(script), *arguments]
-        with _started(command, environment, output.fileno()) as process:
+        with started(command, environment, output.fileno()) as process:
             told = _followed(process.stderr or (), say)
             code = process.wait()
         output.seek(0)
         made = output.read().split("\n")
     if code:
         failure = f"{script.name} ended with {code}: {' / '.join(told) or 'it said nothing'}"
-        raise JobFailed(_hidden(failure, environment))
+        raise JobFailed(hidden(failure, environment))
     return next(line for line in reversed(made) if line)
 
 
 @contextmanager
-def _started(command: Sequence[str], environment: Mapping[str, str], output: int) -> Iterator[subprocess.Popen[str]]:
+def started(
+    command: Sequence[str], environment: Mapping[str, str], output: int, errors: int = subprocess.PIPE
+) -> Iterator[subprocess.Popen[str]]:
     """Starts a process in a group of its own, as Spark starts Java as a child; ends the whole group."""
     process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments made here
         command,
         env={**environment, AS_RECORDS: "1"},
         stdin=subprocess.DEVNULL,
         stdout=output,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         text=True,
         errors="replace",
         start_new_session=True,
@@ -273,7 +279,8 @@ def _followed(lines: Iterable[str], say: Say) -> list[str]:
     return errors[-1:] or list(last)
 
 
-def _hidden(words: str, environment: Mapping[str, str]) -> str:
+def hidden(words: str, environment: Mapping[str, str]) -> str:
+    """Words of a process without the secrets that its environment holds."""
     for secret in secrets_in(environment):
         words = words.replace(secret, "***")
     return words

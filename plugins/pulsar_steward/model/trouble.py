@@ -44,6 +44,11 @@ class Harm(StrEnum):
         """The worst of several."""
         return min(harms, key=lambda each: each.rank)
 
+    @staticmethod
+    def worst_rank(harms: Iterable[Harm]) -> int:
+        """Rank of the worst of several; of none, one behind the least harm."""
+        return min((each.rank for each in harms), default=len(Harm))
+
 
 def by_severity(critical: Harm, others: Harm) -> Callable[[Finding], Harm]:
     """Harm of a check whose critical findings do worse harm than its others."""

@@ -18,6 +18,7 @@ from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.measures import (
     CLUSTER_BACKLOG,
     CLUSTER_CONSUMERS,
@@ -48,15 +49,6 @@ STALE_AFTER = 3
 AT_LEAST = timedelta(minutes=30)
 USUAL_GAP = timedelta(minutes=15)
 """Interval that is assumed as long as there are fewer than two snapshots."""
-
-
-class ClusterHealth(StrEnum):
-    """Health of a cluster in a word, by its newest snapshot; the first that applies."""
-
-    CRITICAL = "critical"
-    UNKNOWN = "unknown"
-    WARNING = "warning"
-    HEALTHY = "healthy"
 
 
 class StewardActivity(StrEnum):
@@ -164,8 +156,8 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
 
 def _urgency(card: ClusterCard) -> tuple[int, int, int, str]:
     """Order of cards: by health, then by the worst harm, and only then by what Steward does."""
-    harm = card.found.worst[0].harm.rank if card.found and card.found.worst else len(Harm)
-    places = list(ClusterHealth).index(card.health), harm, list(StewardActivity).index(card.activity)
+    harm = Harm.worst_rank(each.harm for each in card.found.worst) if card.found else len(Harm)
+    places = card.health.rank, harm, list(StewardActivity).index(card.activity)
     return *places, card.cluster
 
 
@@ -212,11 +204,10 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
 
 def _health(seen: LastSnapshot | None, found: TroublesInShort | None) -> ClusterHealth:
     worst = {each.severity for each in found.worst} if found else set()
-    if seen is not None and (seen.critical or Severity.CRITICAL in worst):
-        return ClusterHealth.CRITICAL
-    if seen is None or seen.stale or seen.unread or not seen.checks_clear:
+    if seen is None:
         return ClusterHealth.UNKNOWN
-    return ClusterHealth.WARNING if worst else ClusterHealth.HEALTHY
+    known = not seen.stale and not seen.unread and seen.checks_clear
+    return ClusterHealth.of(critical=seen.critical or Severity.CRITICAL in worst, warning=worst, known=known)
 
 
 def _seen(

@@ -14,7 +14,7 @@ from pulsar_steward.policy.schema import SECTIONS, Policy
 from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from pulsar_steward.policy.trouble import Place
@@ -29,13 +29,7 @@ def load_policy(path: Path | None) -> Policy:
     """
     if path is None:
         return Policy()
-    if not path.is_file():
-        raise PolicyError(f"{path}: no such file")
-    marked = _read(path)
-    document = {} if marked.content is None else marked.content
-    found = [(marked.spot(each.place, key=each.key), str(each)) for each in troubles_in(document)]
-    if found := sorted([*found, *marked.odd]):
-        raise PolicyError(*(_located(path, spot, words) for spot, words in found))
+    document = read_checked(path, troubles_in)
     if _sets_nothing(document):
         raise PolicyError(
             f"{path}: it sets nothing, and may have been emptied by mistake, with all that it protected. Write a key"
@@ -43,6 +37,22 @@ def load_policy(path: Path | None) -> Policy:
             ' `"no_policy_file": true` in the extra of the cluster\'s connection'
         )
     return _policy(document)
+
+
+def read_checked(path: Path, troubles: Callable[[Any], Iterable[PolicyTrouble]]) -> Any:
+    """Content of a YAML file without such troubles; of an empty one an empty mapping.
+
+    Raises:
+        PolicyError: If there is no such file, it is not YAML, or has troubles; each is named with line and column.
+    """
+    if not path.is_file():
+        raise PolicyError(f"{path}: no such file")
+    marked = _read(path)
+    document = {} if marked.content is None else marked.content
+    found = [(marked.spot(each.place, key=each.key), str(each)) for each in troubles(document)]
+    if found := sorted([*found, *marked.odd]):
+        raise PolicyError(*(_located(path, spot, words) for spot, words in found))
+    return document
 
 
 def parse_policy(document: Any, *, name: str) -> Policy:

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from pulsar_steward.logs.patterns import LOG_CHECKS
-from pulsar_steward.report.checkup.document import schema
+from pulsar_steward.report.checkup.schema import schema
 from tests.cases import row_by_row
 from tests.unit.logs.lines import EXPIRED, a_dump
 from tests.unit.report_checkup.snapshots import skewed, written

@@ -15,7 +15,7 @@ import pytest
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.cli import explain
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.report.checkup.document import schema
+from pulsar_steward.report.checkup.schema import schema
 from tests.builders import CLUSTER, NOW
 from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at

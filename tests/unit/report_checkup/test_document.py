@@ -14,7 +14,8 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.pages.clusters import USUAL_GAP, seen_of
 from pulsar_steward.report.checkup.compose import OTHER, check_reports, counts_of
-from pulsar_steward.report.checkup.document import Checkup, CheckupOutcome, as_json, schema, schema_text
+from pulsar_steward.report.checkup.document import Checkup, CheckupOutcome, as_json
+from pulsar_steward.report.checkup.schema import schema, schema_text
 from pulsar_steward.report.overview import summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.check import CheckWords
+from pulsar_steward.checks.clients.client_numbers import SEEN
 from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
@@ -127,7 +128,24 @@ def _about(snapshot: Snapshot) -> About:
         bundles=snapshot.table(BUNDLES, ["bundle"]).num_rows,
         topics=sum(row.topics or 0 for row in brokers),
         coordinators=meta.coordinators,
+        client_versions=_client_versions(snapshot),
     )
+
+
+MAX_VERSIONS = 20
+"""Number of clients' versions that a check-up names."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    """Clients of one version; an empty one where their broker knows none."""
+
+    client_version: str
+    clients: int
+
+
+def _client_versions(snapshot: Snapshot) -> tuple[str, ...]:
+    rows = sorted(snapshot.select(SEEN, _Version), key=lambda each: (-each.clients, each.client_version))
+    return tuple(each.client_version for each in rows if each.client_version)[:MAX_VERSIONS]
 
 
 OTHER = "Other checks"

@@ -1,17 +1,16 @@
 """The document of a check-up, as frozen data: terminal, page and JSON show exactly this.
 
 Others may rely on its JSON form: `VERSION` rises when a field is removed or changes its meaning; new fields may come
-within a version. docs/checkup.schema.json is made from these classes.
+within a version. docs/checkup.schema.json is made from these classes (`report.checkup.schema`).
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FLEET: Literal["pulsar-steward/fleet-checkup"] = "pulsar-steward/fleet-checkup"
+"""Format of a document with check-ups of several clusters (`report.checkup.fleet`)."""
 
 
 class CheckupOutcome(StrEnum):
@@ -70,6 +70,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     topics: Annotated[int, Meta(description="topics loaded on the brokers that answered; a partition is a topic")]
     coordinators: Annotated[int, Meta(description="transaction coordinators; 0 where transactions are off")]
+    client_versions: Annotated[
+        tuple[str, ...], Meta(description="versions that clients tell, those of most clients first; 20 at most")
+    ] = ()
 
 
 class FindingReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,17 +282,6 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(found, key=lambda check: msgspec.structs.astuple(check.found), reverse=True))
 
 
-def as_json(checkup: Checkup) -> str:
-    """The document as JSON, indented, with a line break at its end; invisible characters are escaped."""
+def as_json(checkup: msgspec.Struct) -> str:
+    """A document as JSON, indented, with a line break at its end; invisible characters are escaped."""
     return shown_json(msgspec.json.format(msgspec.json.encode(checkup), indent=2)).decode() + "\n"
-
-
-def schema() -> dict[str, Any]:
-    """JSON schema of the document: docs/checkup.schema.json is a copy of it."""
-    made = msgspec.json.schema(Checkup)
-    return {"$schema": DIALECT, "title": f"Pulsar Steward check-up, version {VERSION}", **made}
-
-
-def schema_text() -> str:
-    """The schema as the text of a file."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,184 @@
+"""Check-ups of several clusters side by side: each in a process of its own, with a time limit.
+
+A cluster that hangs, or ends its process, does not touch the others. Addresses and credentials reach the processes by
+their environment alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pulsar_steward.cli.access import ClusterAccess
+from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
+from pulsar_steward.cli.errors import in_one_line
+from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
+from pulsar_steward.decoding import decode
+from pulsar_steward.errors import ConfigurationError, StewardError
+from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
+from pulsar_steward.report.checkup.document import Checkup
+from pulsar_steward.report.checkup.fleet import FleetCluster
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+    from datetime import timedelta
+
+    from pulsar_steward.cli.output import Say
+    from pulsar_steward.policy.schema import Policy
+
+CONNECTIONS = "connections"
+"""Name of the fleet of all clusters that Airflow has a connection to."""
+
+ASKED = "pulsar_steward.orchestration.fleet_connections"
+
+POLL_SECONDS = 0.1
+
+
+class Member(NamedTuple):
+    """A cluster of the fleet.
+
+    Attributes:
+        name: Its name.
+        region: Where it runs, if that is said.
+        variables: `AdminSettings.in_environment`; None: it cannot be looked at.
+        trouble: Why not.
+    """
+
+    name: str
+    region: str | None
+    variables: Mapping[str, str] | None
+    trouble: str = ""
+
+
+def members_of(fleet: str, policy: Policy) -> list[Member]:
+    """The clusters of a file, or of Airflow's connections.
+
+    Raises:
+        PolicyError: If the file does not hold up.
+        ConfigurationError: If Airflow's connections cannot be read here, or there is none.
+    """
+    if fleet != CONNECTIONS:
+        path = Path(fleet)
+        return [_of_file(each, path, policy) for each in load_fleet(path).clusters]
+    told = ask_airflow(ASKED, None, list[ConnectedCluster]) if airflow_is_set_up() else None
+    if told is None:
+        raise ConfigurationError(
+            "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, its own"
+            f" database and AIRFLOW__CORE__FERNET_KEY, or name a file of clusters by --fleet FILE (a file that is"
+            f" called {CONNECTIONS}: ./{CONNECTIONS})"
+        )
+    if not told:
+        raise ConfigurationError(
+            "no connection of Airflow's database or environment is called pulsar_admin_CLUSTER: add one, or name a"
+            " file of clusters by --fleet FILE, as for connections that only a secrets backend holds"
+        )
+    return [
+        Member(each.cluster, each.region, {**os.environ, **each.variables} if each.variables else None, each.trouble)
+        for each in told
+    ]
+
+
+def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> Member:
+    """A cluster of a file, with its settings; one that cannot be used is told like one that does not answer."""
+    given = {name: getattr(cluster, name) for name in ClusterAccess.__struct_fields__ if hasattr(cluster, name)}
+    mapped = [f"{advertised}={url}" for advertised, url in cluster.address_map.items()]
+    access = ClusterAccess(**(given | {"address_map": mapped, "token_variable": False}))
+    target = Target(urls=cluster.admin_url, access=access, cluster=cluster.name, policy=policy)
+    key = next((key for key in WHERE if getattr(cluster, key)), WHERE[0])
+    try:
+        settings = replace(settings_of(target), origin=f"`{key}` of {cluster.name} in {path}")
+    except StewardError as error:
+        return Member(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
+    return Member(cluster.name, cluster.region, settings.in_environment(os.environ))
+
+
+def _by_keys(words: str) -> str:
+    """Remedies that name an option name the file's key in its place."""
+    names = sorted((name for name in FleetMember.model_fields if name != "name"), key=len, reverse=True)
+    options = "|".join(re.escape(name.replace("_", "-")) for name in names)
+    return re.sub(rf"--({options})\b", lambda match: f"`{match[1].replace('-', '_')}`", words)
+
+
+class _Running(NamedTuple):
+    """A check-up that runs; `ending` ends its process, if that still runs, and closes its files."""
+
+    member: Member
+    process: subprocess.Popen[str]
+    out: IO[str]
+    err: IO[str]
+    ends_at: float
+    ending: ExitStack
+
+
+def side_by_side(
+    members: Sequence[Member], arguments: Sequence[str], at_once: int, limit: timedelta, say: Say
+) -> list[FleetCluster]:
+    """Looks at all clusters; one that cannot be looked at has the reason in place of a check-up.
+
+    Args:
+        members: The clusters.
+        arguments: Further arguments of each check-up; they must not contain a secret, as others can read them.
+        at_once: Number of clusters that are looked at at the same time.
+        limit: Time limit of each.
+        say: Called with progress messages.
+    """
+    ended = [FleetCluster.of(each.name, each.region, each.trouble) for each in members if each.variables is None]
+    waiting, running = deque(each for each in members if each.variables is not None), list[_Running]()
+    say(f"looking at {counted(len(members), 'cluster')}, {at_once:,} at a time")
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                running.append(_begun(waiting.popleft(), arguments, limit))
+            time.sleep(POLL_SECONDS)
+            now = time.monotonic()
+            for each in [each for each in running if each.process.poll() is not None or now >= each.ends_at]:
+                result = _result(each, limit)
+                running.remove(each)
+                ended.append(FleetCluster.of(each.member.name, each.member.region, result))
+                say(f"{each.member.name}: {ended[-1].health} ({len(ended):,} of {len(members):,} looked at)")
+    finally:
+        for each in running:
+            each.ending.close()
+    return ended
+
+
+def _begun(member: Member, arguments: Sequence[str], limit: timedelta) -> _Running:
+    command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--from-environment", "--cluster", member.name]
+    with ExitStack() as stack:
+        out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in "oe")
+        process = stack.enter_context(
+            started([*command, "--json", "-", *arguments], member.variables or {}, out.fileno(), err.fileno())
+        )
+        return _Running(member, process, out, err, time.monotonic() + limit.total_seconds(), stack.pop_all())
+
+
+def _result(run: _Running, limit: timedelta) -> Checkup | str:
+    """Check-up of a process that ended, or is ended here as its time is over; or the reason why there is none."""
+    with run.ending:
+        code = run.process.poll()
+        run.err.seek(0)
+        last = next((line for line in reversed(run.err.read().split("\n")) if line), "it said nothing")
+        last = hidden(last, run.member.variables or {})
+        if code is None:
+            return (
+                f"no end within {seconds_in_words(limit.total_seconds())}: {last}; look at it alone by --admin-url, or give"
+                " each more time by --within"
+            )
+        run.out.seek(0)
+        try:
+            return decode(run.out.read(), Checkup)
+        except msgspec.DecodeError:
+            words = last.removeprefix("error: ")
+            return _by_keys(words) if words != last else f"its check-up ended with {code}: {last}"

@@ -1,0 +1,102 @@
+"""File of a fleet: clusters that are looked at together, and how each is reached. It holds no secret, only paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.cluster import require_cluster_name
+from pulsar_steward.model.section import Section
+from pulsar_steward.policy.load import read_checked
+from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHERE = "token_file", "oauth2_file", "basic_file", "client_cert"
+"""Keys of files that prove who asks."""
+
+
+def _named(name: str) -> str:
+    try:
+        return require_cluster_name(name)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from error
+
+
+def _several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class FleetMember(Section):
+    """One cluster of a fleet; its keys are the options of `steward checkup`, with `_` for `-`."""
+
+    name: Annotated[str, AfterValidator(_named)] = Field(description="what to call it; a folder of snapshots as well")
+    admin_url: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(
+        min_length=1, description="a broker's admin address, or a list of them, tried in turn"
+    )
+    region: str | None = Field(None, min_length=1, description="where it runs; clusters of one region are compared")
+    token_file: Path | None = None
+    oauth2_file: Path | None = None
+    basic_file: Path | None = None
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    ca_file: Path | None = None
+    allow_unencrypted_token: bool = False
+    address_map: dict[str, str] = Field(default_factory=dict)
+    proxy: str | None = None
+    front_door: bool = False
+
+
+class Fleet(Section):
+    """The file."""
+
+    clusters: tuple[FleetMember, ...] = Field(min_length=1)
+
+
+class ConnectedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster that an Airflow has a connection to.
+
+    Attributes:
+        cluster: Its name in the connection.
+        variables: `AdminSettings.in_environment`, secrets among them; empty: the connection is not usable.
+        region: `region` in the connection's extra; None: not said.
+        trouble: Why it is not usable, with the remedy; empty: it is.
+    """
+
+    cluster: str
+    variables: dict[str, str] = {}
+    region: str | None = None
+    trouble: str = ""
+
+
+def load_fleet(path: Path) -> Fleet:
+    """Loads the file; paths in it are relative to its folder.
+
+    Raises:
+        PolicyError: If there is no such file, it is not YAML, a key is unknown or ill-typed, or a name stands twice;
+            the message lists all such places, with line and column.
+    """
+    fleet = Fleet.model_validate(read_checked(path, _troubles_in))
+    return Fleet(clusters=tuple(_from_folder(each, path.parent) for each in fleet.clusters))
+
+
+def _from_folder(cluster: FleetMember, folder: Path) -> FleetMember:
+    paths = {key: folder / value for key, value in cluster if isinstance(value, Path)}
+    return cluster.model_copy(update=paths)
+
+
+def _troubles_in(document: Any) -> Iterator[PolicyTrouble]:
+    keys = ", ".join(FleetMember.model_fields)
+    for each in troubles_of(Fleet, document):
+        is_unknown = each.key and len(each.place) > 1
+        yield each._replace(words=f"{each.words}; a cluster has {keys}") if is_unknown else each
+    listed = document.get("clusters") if isinstance(document, dict) else None
+    names = [one.get("name") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
+    for place, name in enumerate(names):
+        if isinstance(name, str) and names.count(name) > 1:
+            yield PolicyTrouble(("clusters", place, "name"), f"{name} stands twice: give each its own")

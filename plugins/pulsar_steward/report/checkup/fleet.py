@@ -1,0 +1,161 @@
+"""Check-ups of several clusters as one document: the worst first, and what they have in common."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+import msgspec
+from msgspec import Meta
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.health import ClusterHealth
+from pulsar_steward.model.trouble import Harm
+from pulsar_steward.report.checkup.compose import steward_version
+from pulsar_steward.report.checkup.document import FLEET, Checkup, CheckupOutcome, pressing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pulsar_steward.report.checkup.document import TroubleReport
+
+LEAST_CLUSTERS = 2
+"""Number of clusters from which something is told as common to them."""
+
+MAX_VALUES = 3
+"""Number of versions and of regions that are told: those of most clusters."""
+
+
+class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster of a fleet."""
+
+    cluster: Annotated[str, Meta(description="its name in the file, or in Airflow's connection")]
+    region: Annotated[str | None, Meta(description="as the file or the connection says; null: it says none")]
+    health: Annotated[ClusterHealth, Meta(description="by the same rule as on Steward's pages")]
+    outcome: Annotated[CheckupOutcome, Meta(description="that of its check-up; could not look: there is none")]
+    could_not_look: Annotated[str, Meta(description="why there is no check-up, with the remedy; empty: there is one")]
+    checkup: Checkup | None
+
+    @classmethod
+    def of(cls, cluster: str, region: str | None, result: Checkup | str) -> Self:
+        """A cluster with its check-up, or with the reason why there is none."""
+        if isinstance(result, str):
+            health, outcome = ClusterHealth.UNKNOWN, CheckupOutcome.COULD_NOT_LOOK
+            return cls(
+                cluster=cluster, region=region, health=health, outcome=outcome, could_not_look=result, checkup=None
+            )
+        counts, known = result.counts, result.about.complete and result.counts.checks_clear
+        health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
+        return cls(
+            cluster=cluster, region=region, health=health, outcome=result.outcome, could_not_look="", checkup=result
+        )
+
+    @property
+    def troubles(self) -> tuple[TroubleReport, ...]:
+        """Troubles that are more than information, the worst first."""
+        return pressing(self.checkup.troubles) if self.checkup else ()
+
+    @property
+    def urgency(self) -> tuple[int, bool, int, int, int, str]:
+        """Place among clusters: health, no check-up before a partial one, the worst harm, numbers of findings, name."""
+        if self.checkup is None:
+            return self.health.rank, False, 0, 0, 0, self.cluster
+        harm, found = Harm.worst_rank(each.harm for each in self.troubles), self.checkup.counts.found
+        return self.health.rank, True, harm, -found.critical, -found.warning, self.cluster
+
+    @property
+    def traits(self) -> dict[str, tuple[str, ...]]:
+        """Facts that clusters may have in common, by their kind, in words."""
+        about = self.checkup.about if self.checkup else None
+        return {
+            "region": (f"region {self.region}",) if self.region else (),
+            "brokers": (f"brokers run {about.pulsar_version}",) if about else (),
+            "clients": tuple(f"clients say {each}" for each in about.client_versions) if about else (),
+        }
+
+
+class InCommon(msgspec.Struct, frozen=True, kw_only=True):
+    """A trouble, a version or a region of several clusters."""
+
+    words: str
+    check_id: Annotated[str | None, Meta(description="the check that found the cause; null: it is no trouble")] = None
+    severity: Annotated[Severity | None, Meta(description="of the worst of these troubles; null likewise")] = None
+    clusters: Annotated[tuple[str, ...], Meta(description="the worst first")]
+    shared: Annotated[
+        tuple[str, ...],
+        Meta(description="of a trouble: versions and regions that few others have"),
+    ] = ()
+
+
+class FleetCheckup(msgspec.Struct, frozen=True, kw_only=True):
+    """Check-ups of several clusters."""
+
+    format: Literal["pulsar-steward/fleet-checkup"]
+    version: Annotated[Literal[1], Meta(description="rises when a field goes or changes its meaning")]
+    steward_version: str
+    outcome: Annotated[CheckupOutcome, Meta(description="the worst of all clusters")]
+    clusters: Annotated[tuple[FleetCluster, ...], Meta(description="the worst first")]
+    in_common: Annotated[tuple[InCommon, ...], Meta(description="troubles, versions and regions, information")]
+
+
+def fleet_checkup(clusters: Iterable[FleetCluster]) -> FleetCheckup:
+    """The document, of one cluster or more."""
+    ordered = tuple(sorted(clusters, key=lambda each: each.urgency))
+    troubles = _troubles(ordered)
+    return FleetCheckup(
+        format=FLEET,
+        version=1,
+        steward_version=steward_version(),
+        outcome=max((each.outcome for each in ordered), key=lambda each: each.exit_code),
+        clusters=ordered,
+        in_common=(
+            *(each for each in troubles if each.severity is not Severity.INFO),
+            *_traits(ordered),
+            *(each for each in troubles if each.severity is Severity.INFO),
+        ),
+    )
+
+
+def _troubles(clusters: Sequence[FleetCluster]) -> list[InCommon]:
+    """Causes that several clusters have, the worst harm first, then those of most clusters."""
+    found: defaultdict[str, dict[str, TroubleReport]] = defaultdict(dict)
+    for each in clusters:
+        for trouble in reversed(each.checkup.troubles if each.checkup else ()):  # the worst of a cause is kept
+            found[trouble.check_ids[0]][each.cluster] = trouble
+    holders = {words: who for of_kind in _holders(clusters).values() for words, who in of_kind.items()}
+    looked = sum(each.checkup is not None for each in clusters)
+    made = []
+    for check_id, met in found.items():
+        if len(met) < LEAST_CLUSTERS:
+            continue
+        worst = min(met.values(), key=lambda each: (each.harm.rank, -each.severity.rank))
+        # Few of many that run a version are no pattern: more than half of these have to be met.
+        shared = [
+            words for words, who in holders.items() if met.keys() <= who.keys() and len(who) < min(looked, 2 * len(met))
+        ]
+        severity = max((each.severity for each in met.values()), key=lambda each: each.rank)
+        common = InCommon(
+            words=worst.headline, check_id=check_id, severity=severity, clusters=tuple(met), shared=tuple(shared)
+        )
+        made.append(((worst.harm.rank, -severity.rank, -len(met), check_id), common))
+    return [common for _, common in sorted(made, key=lambda each: each[0])]
+
+
+def _traits(clusters: Sequence[FleetCluster]) -> list[InCommon]:
+    """Versions and regions that several clusters have, of each kind those of most clusters."""
+    return [
+        InCommon(words=words, clusters=tuple(who))
+        for of_kind in _holders(clusters).values()
+        for words, who in sorted(of_kind.items(), key=lambda each: (-len(each[1]), each[0]))[:MAX_VALUES]
+        if len(who) >= LEAST_CLUSTERS
+    ]
+
+
+def _holders(clusters: Sequence[FleetCluster]) -> Mapping[str, Mapping[str, Mapping[str, None]]]:
+    """Clusters of each trait, by its kind and its words, the worst cluster first."""
+    found: defaultdict[str, defaultdict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    for each in clusters:
+        for kind, values in each.traits.items():
+            for words in values:
+                found[kind][words][each.cluster] = None
+    return found
