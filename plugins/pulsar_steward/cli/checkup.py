@@ -50,7 +50,9 @@ class FleetOptions(msgspec.Struct, frozen=True, kw_only=True):
         None
     )
     at_once: Annotated[int, typer.Option("--at-once", metavar="N", min=1, help="Clusters of --fleet side by side.")] = 4
-    within: Annotated[str, option("SPAN", "Time limit for each cluster of --fleet.")] = "10min"
+    seconds: Annotated[
+        int, typer.Option("--seconds", metavar="N", min=1, help="Time limit for each cluster of --fleet.")
+    ] = 600
 
 
 @with_option_groups
@@ -94,11 +96,11 @@ def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: 
     from pulsar_steward.cli.fleet import members_of, side_by_side  # noqa: PLC0415 - only this needs it
     from pulsar_steward.report.checkup.fleet import fleet_checkup  # noqa: PLC0415 - as above
 
-    limit, members = _span_of(options.within), members_of(fleet, policy)
+    members = members_of(fleet, policy)
     given = {"--policy": source.policy, "--keep": source.keep}
     arguments = [word for name, path in given.items() if path is not None for word in (name, str(path))]
     with progress() as say:
-        made = fleet_checkup(side_by_side(members, arguments, options.at_once, limit, say))
+        made = fleet_checkup(side_by_side(members, arguments, options.at_once, options.seconds, say))
     if source.keep:
         tell(f"the snapshots are kept below {source.keep}", err=True)
     return made

@@ -27,13 +27,13 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
 from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
+from pulsar_steward.pulsar.settings import VARIABLES
 from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.report.checkup.fleet import FleetCluster
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
 
     from pulsar_steward.cli.output import Say
     from pulsar_steward.policy.schema import Policy
@@ -42,6 +42,9 @@ CONNECTIONS = "connections"
 """Name of the fleet of all clusters that Airflow has a connection to."""
 
 ASKED = "pulsar_steward.orchestration.fleet_connections"
+
+COMMAND = ("-m", "pulsar_steward.cli", "checkup", "--from-environment")
+"""Python's arguments for the check-up of one cluster."""
 
 POLL_SECONDS = 0.1
 
@@ -75,17 +78,18 @@ def members_of(fleet: str, policy: Policy) -> list[Member]:
     told = ask_airflow(ASKED, None, list[ConnectedCluster]) if airflow_is_set_up() else None
     if told is None:
         raise ConfigurationError(
-            "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, its own"
-            f" database and AIRFLOW__CORE__FERNET_KEY, or name a file of clusters by --fleet FILE (a file that is"
-            f" called {CONNECTIONS}: ./{CONNECTIONS})"
+            "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, its"
+            f" database and AIRFLOW__CORE__FERNET_KEY, or name a file by --fleet FILE, such as ./{CONNECTIONS}"
         )
     if not told:
         raise ConfigurationError(
             "no connection of Airflow's database or environment is called pulsar_admin_CLUSTER: add one, or name a"
             " file of clusters by --fleet FILE, as for connections that only a secrets backend holds"
         )
+    # Without the variables of this process: a token in them is of another cluster.
+    other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
     return [
-        Member(each.cluster, each.region, {**os.environ, **each.variables} if each.variables else None, each.trouble)
+        Member(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
         for each in told
     ]
 
@@ -123,7 +127,7 @@ class _Running(NamedTuple):
 
 
 def side_by_side(
-    members: Sequence[Member], arguments: Sequence[str], at_once: int, limit: timedelta, say: Say
+    members: Sequence[Member], arguments: Sequence[str], at_once: int, seconds: int, say: Say
 ) -> list[FleetCluster]:
     """Looks at all clusters; one that cannot be looked at has the reason in place of a check-up.
 
@@ -131,7 +135,7 @@ def side_by_side(
         members: The clusters.
         arguments: Further arguments of each check-up; they must not contain a secret, as others can read them.
         at_once: Number of clusters that are looked at at the same time.
-        limit: Time limit of each.
+        seconds: Time limit of each.
         say: Called with progress messages.
     """
     ended = [FleetCluster.of(each.name, each.region, each.trouble) for each in members if each.variables is None]
@@ -140,11 +144,11 @@ def side_by_side(
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
-                running.append(_begun(waiting.popleft(), arguments, limit))
+                running.append(_begun(waiting.popleft(), arguments, seconds))
             time.sleep(POLL_SECONDS)
             now = time.monotonic()
             for each in [each for each in running if each.process.poll() is not None or now >= each.ends_at]:
-                result = _result(each, limit)
+                result = _result(each, seconds)
                 running.remove(each)
                 ended.append(FleetCluster.of(each.member.name, each.member.region, result))
                 say(f"{each.member.name}: {ended[-1].health} ({len(ended):,} of {len(members):,} looked at)")
@@ -154,17 +158,15 @@ def side_by_side(
     return ended
 
 
-def _begun(member: Member, arguments: Sequence[str], limit: timedelta) -> _Running:
-    command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--from-environment", "--cluster", member.name]
+def _begun(member: Member, arguments: Sequence[str], seconds: int) -> _Running:
+    command = [sys.executable, *COMMAND, "--cluster", member.name, "--json", "-", *arguments]
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in "oe")
-        process = stack.enter_context(
-            started([*command, "--json", "-", *arguments], member.variables or {}, out.fileno(), err.fileno())
-        )
-        return _Running(member, process, out, err, time.monotonic() + limit.total_seconds(), stack.pop_all())
+        process = stack.enter_context(started(command, member.variables or {}, out.fileno(), err.fileno()))
+        return _Running(member, process, out, err, time.monotonic() + seconds, stack.pop_all())
 
 
-def _result(run: _Running, limit: timedelta) -> Checkup | str:
+def _result(run: _Running, seconds: int) -> Checkup | str:
     """Check-up of a process that ended, or is ended here as its time is over; or the reason why there is none."""
     with run.ending:
         code = run.process.poll()
@@ -172,10 +174,8 @@ def _result(run: _Running, limit: timedelta) -> Checkup | str:
         last = next((line for line in reversed(run.err.read().split("\n")) if line), "it said nothing")
         last = hidden(last, run.member.variables or {})
         if code is None:
-            return (
-                f"no end within {seconds_in_words(limit.total_seconds())}: {last}; look at it alone by --admin-url, or give"
-                " each more time by --within"
-            )
+            bound = seconds_in_words(seconds)
+            return f"no end within {bound}: {last}; look at it alone, or give each more time by --seconds"
         run.out.seek(0)
         try:
             return decode(run.out.read(), Checkup)

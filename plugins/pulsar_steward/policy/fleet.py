@@ -55,7 +55,7 @@ class FleetMember(Section):
 class Fleet(Section):
     """The file."""
 
-    clusters: tuple[FleetMember, ...] = Field(min_length=1)
+    clusters: tuple[FleetMember, ...]
 
 
 class ConnectedCluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,9 +93,11 @@ def _from_folder(cluster: FleetMember, folder: Path) -> FleetMember:
 def _troubles_in(document: Any) -> Iterator[PolicyTrouble]:
     keys = ", ".join(FleetMember.model_fields)
     for each in troubles_of(Fleet, document):
-        is_unknown = each.key and len(each.place) > 1
-        yield each._replace(words=f"{each.words}; a cluster has {keys}") if is_unknown else each
+        far = each.key and len(each.place) > 1 and "did you mean" not in each.words
+        yield each._replace(words=f"{each.words}; a cluster has {keys}") if far else each
     listed = document.get("clusters") if isinstance(document, dict) else None
+    if listed == []:
+        yield PolicyTrouble(("clusters",), "is empty: name a cluster, with its admin_url")
     names = [one.get("name") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
     for place, name in enumerate(names):
         if isinstance(name, str) and names.count(name) > 1:

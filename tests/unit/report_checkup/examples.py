@@ -176,4 +176,5 @@ def _about(unread: tuple[Unread, ...]) -> About:
         bundles=240,
         topics=1_000_300,
         coordinators=16,
+        client_versions=(),
     )

@@ -72,7 +72,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: Annotated[int, Meta(description="transaction coordinators; 0 where transactions are off")]
     client_versions: Annotated[
         tuple[str, ...], Meta(description="versions that clients tell, those of most clients first; 20 at most")
-    ] = ()
+    ]
 
 
 class FindingReport(msgspec.Struct, frozen=True, kw_only=True):

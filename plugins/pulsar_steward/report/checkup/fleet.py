@@ -144,7 +144,7 @@ def _troubles(clusters: Sequence[FleetCluster]) -> list[InCommon]:
 def _traits(clusters: Sequence[FleetCluster]) -> list[InCommon]:
     """Versions and regions that several clusters have, of each kind those of most clusters."""
     return [
-        InCommon(words=words, clusters=tuple(who))
+        InCommon(words=words, clusters=tuple(who), shared=())
         for of_kind in _holders(clusters).values()
         for words, who in sorted(of_kind.items(), key=lambda each: (-len(each[1]), each[0]))[:MAX_VALUES]
         if len(who) >= LEAST_CLUSTERS

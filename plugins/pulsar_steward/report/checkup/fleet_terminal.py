@@ -14,7 +14,7 @@ from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.units import counted, named
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, in_a_line
-from pulsar_steward.report.checkup.text import STYLES, fitting, heading, numbered, wrapped
+from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +29,9 @@ MOST_COMMON = 8
 
 LONGEST_NAME = 24
 """Columns at most that names of clusters are padded to; a longer name stays whole."""
+
+MAX_UNREAD = 3
+"""Number of unread brokers and namespaces of a cluster that are named; the table says how many brokers were read."""
 
 LEAST_WORDS = 20
 """Columns at least for what is wrong with a cluster."""
@@ -148,6 +151,9 @@ def _cluster(each: FleetCluster, width: int, *, verbose: bool) -> Iterator[Text]
         yield from wrapped(each.could_not_look, width, indent=2)
     elif not each.troubles:
         yield from wrapped(_in_short(each), width, indent=2)
+    for one in (about.unread if about else ())[: None if verbose else MAX_UNREAD]:
+        reason = f": {one.reason}" if one.reason else ""
+        yield from bullets([f"not read: {one.kind} {one.name}{reason}"], width, indent=4)
     told = each.troubles if verbose else each.troubles[:MOST_TROUBLES]
     yield from numbered(map(in_a_line, told), width, indent=2)
     if more := len(each.troubles) - len(told):

@@ -1,0 +1,203 @@
+"""Check-ups of several made-up clusters side by side: one hangs, one refuses, and the others do not mind."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import jsonschema
+import psutil
+import pytest
+import yaml
+
+from lab.simulator import ClusterSpec, Delay, Fault, running_simulator
+from pulsar_steward.cli import fleet
+from pulsar_steward.cli.fleet import Member, members_of, side_by_side
+from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.model.health import ClusterHealth
+from pulsar_steward.policy.fleet import ConnectedCluster, load_fleet
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.report.checkup.schema import schema
+from tests.cases import row_by_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Steward
+
+TOKEN = "made.up-token_of-a.superuser"
+NOWHERE = "http://127.0.0.1:1"
+
+
+def written(folder: Path, *clusters: dict[str, object]) -> Path:
+    """A file of these clusters, and a token beside it."""
+    (folder / "token").write_text(TOKEN, encoding="utf-8")
+    (folder / "other").write_text("another.token", encoding="utf-8")
+    file = folder / "fleet.yaml"
+    file.write_text(yaml.safe_dump({"clusters": clusters}), encoding="utf-8")
+    return file
+
+
+def each(name: str, urls: Iterable[str], **keys: str) -> dict[str, object]:
+    """A cluster of a file."""
+    return {"name": name, "admin_url": list(urls), **keys}
+
+
+def test_one_that_hangs_and_one_that_refuses_do_not_stop_the_others(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its line with the reason and the remedy; the exit code is the worst; no token is anywhere."""
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as stack:
+        ill, hanging, refusing, well = (
+            stack.enter_context(running_simulator(ClusterSpec(brokers=brokers, tc_owner=owner), token=TOKEN))
+            for brokers, owner in ((3, 0), (1, None), (1, None), (1, None))
+        )
+        hanging.faults.add(Fault(Delay(60), path="broker-stats", times=None))
+        clusters = {"hanging": hanging, "ill": ill, "refusing": refusing, "well": well}
+        file = written(
+            tmp_path,
+            *(
+                each(name, one.admin_urls, region="eu", token_file="other" if one is refusing else "token")
+                for name, one in clusters.items()
+            ),
+            each("gone", [NOWHERE]),
+        )
+        given = ["--keep", tmp_path / "kept", "--json", tmp_path / "out.json", "--seconds", "20"]
+        ended = steward("checkup", "--fleet", file.name, *given)
+        methods = {request.method for one in clusters.values() for request in one.requests.all()}
+
+    assert (ended.code, methods) == (2, {"GET"})
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["Check-up of 5 clusters of fleet.yaml", "RESULT: 1 critical, 3 unknown, 1 healthy"]
+    rows = {line.split()[1]: line for line in lines[4:9]}
+    assert list(rows) == ["ill", "gone", "hanging", "refusing", "well"]
+    assert "could not look: no end within 20 s: waiting for" in rows["hanging"]
+    assert "could not look: 401 Unauthorized" in rows["refusing"]
+    said = " ".join(ended.out.split())
+    assert "from `token_file` of refusing in fleet.yaml" in said
+    assert "check `admin_url`" in said
+    assert "[tc-skew]" not in said, "one cluster alone has nothing in common"
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    assert [one["checkup"] is None for one in document["clusters"]] == [False, True, True, True, False]
+    assert {one.name for one in (tmp_path / "kept").iterdir()} >= {"cluster=ill", "cluster=well"}
+    everything = ended.out + ended.err + (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert TOKEN not in everything
+    assert "another.token" not in everything
+
+
+def test_whoever_ends_the_command_ends_every_process(tmp_path: Path) -> None:
+    """Interrupted, it leaves no process behind that would still ask a cluster."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        cluster.faults.add(Fault(Delay(60), path="configuration/runtime", times=None))
+        members = members_of(str(written(tmp_path, *(each(name, cluster.admin_urls) for name in "ab"))), Policy())
+        processes: list[psutil.Process] = []
+
+        def interrupted(words: str) -> None:
+            if words.startswith("c:"):
+                processes.extend(psutil.Process().children())
+                raise KeyboardInterrupt
+
+        unusable = Member("c", None, {**members[0].variables, "STEWARD_ADMIN_URLS": ""})  # type: ignore[dict-item]
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side([*members, unusable], [], 3, 60, interrupted)
+
+    assert len([one for one in processes if "checkup" in " ".join(one.cmdline() if one.is_running() else ())]) == 0
+    assert len(processes) >= 2
+
+
+def test_a_check_up_that_crashes_is_a_row_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no error of Steward's own is told with its code and last line, and without the token."""
+    monkeypatch.setattr(fleet, "COMMAND", ("-c", f"import sys; print('{TOKEN}', file=sys.stderr); sys.exit(9)"))
+    member = Member("east", "eu", AdminSettings((NOWHERE,)).in_environment({"STEWARD_ADMIN_TOKEN": TOKEN}))
+    variables = {**(member.variables or {}), "STEWARD_ADMIN_TOKEN": TOKEN}
+    (found,) = side_by_side([member._replace(variables=variables)], [], 1, 60, lambda _: None)
+    assert (found.health, found.could_not_look) == (ClusterHealth.UNKNOWN, "its check-up ended with 9: ***")
+
+
+def test_connections_of_airflow_are_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its own settings, and never with a token of this process; one that is not usable keeps its reason."""
+    own = AdminSettings((NOWHERE,)).in_environment({})
+    told = [ConnectedCluster(cluster="east", variables=own), ConnectedCluster(cluster="west", trouble="names no host")]
+    monkeypatch.setattr(fleet, "airflow_is_set_up", lambda: True)
+    monkeypatch.setattr(fleet, "ask_airflow", lambda *_: told)
+    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", TOKEN)
+    east, west = members_of("connections", Policy())
+    assert east.variables is not None
+    assert TOKEN not in east.variables.values()
+    assert (east.variables["STEWARD_ADMIN_URLS"], "PATH" in east.variables) == (NOWHERE, True)
+    assert (west.variables, west.trouble) == (None, "names no host")
+    for answer, words in (([], "no connection of Airflow"), (None, "cannot be read here")):
+        monkeypatch.setattr(fleet, "ask_airflow", lambda *_, answer=answer: answer)
+        with pytest.raises(ConfigurationError, match=words):
+            members_of("connections", Policy())
+
+
+@row_by_row(
+    "text, words",
+    ("clusters: []", "clusters: is empty: name a cluster"),
+    ("clusters: [{name: a}]", "admin_url: Field required"),
+    (
+        "clusters: [{name: a, admin_url: http://b:1, token: x}]",
+        "clusters.0.token: no such key; did you mean token_file?",
+    ),
+    ("clusters: [{name: a, admin_url: http://b:1, password: x}]", "a cluster has name, admin_url, region, token_file"),
+    ("cluster: [{name: a, admin_url: http://b:1}]", "no such key; did you mean clusters?"),
+    ("clusters: [{name: ../up, admin_url: http://b:1}]", "use letters, digits"),
+    ("clusters: [{name: a, admin_url: http://b:1}, {name: a, admin_url: http://c:1}]", "a stands twice"),
+    (
+        "clusters: [{name: a, admin_url: http://b:1, front_door: perhaps}]",
+        "front_door: Input should be",
+    ),
+    ("[", "cannot be read as YAML"),
+)
+def test_a_file_that_does_not_hold_up_is_told_by_place(tmp_path: Path, text: str, words: str) -> None:
+    """Nobody is looked at as long as a key is unknown: a misspelt file with credentials would silently be none."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyError) as caught:
+        load_fleet(file)
+    assert words in str(caught.value)
+    with pytest.raises(PolicyError, match="no such file"):
+        load_fleet(tmp_path / "none")
+
+
+def test_what_cannot_be_used_is_a_row_and_paths_are_of_the_files_folder(tmp_path: Path) -> None:
+    """A token that is not there, a token that would travel unencrypted; the variable of this process is of none."""
+    file = written(
+        tmp_path,
+        {"name": "a", "admin_url": NOWHERE, "token_file": "token"},
+        {"name": "b", "admin_url": NOWHERE, "token_file": "missing"},
+        {"name": "c", "admin_url": "http://far.example.org:8080", "token_file": "token"},
+        {"name": "d", "admin_url": NOWHERE, "token_file": "token", "basic_file": "token"},
+    )
+    found = {one.name: one for one in members_of(str(file), Policy())}
+    assert found["a"].variables is not None
+    assert found["a"].variables["STEWARD_ADMIN_TOKEN"] == TOKEN
+    assert [one.variables for one in found.values()][1:] == [None] * 3
+    assert f"the token file {tmp_path / 'missing'} cannot be read" in found["b"].trouble
+    assert "would travel unencrypted" in found["c"].trouble
+    assert "`allow_unencrypted_token`" in found["c"].trouble
+    assert found["d"].trouble.startswith("`token_file` and `basic_file` are several kinds")
+
+
+@row_by_row(
+    "options",
+    ["--admin-url", NOWHERE],
+    ["--snapshot", "s"],
+    ["--html", "out.html"],
+    ["--since", "8h"],
+    ["--logs", "out.log"],
+    ["--master", "local[1]"],
+    ["--token-file", "token"],
+)
+def test_what_is_about_one_cluster_is_refused(steward: Steward, tmp_path: Path, options: list[str]) -> None:
+    """In one line that says how to have it of one cluster of the fleet."""
+    ended = steward("checkup", "--fleet", written(tmp_path, each("a", [NOWHERE])), *options)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"error: {options[0]} is about one cluster")
+    assert "--keep DIR" in ended.err
