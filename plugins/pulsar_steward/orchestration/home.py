@@ -65,9 +65,12 @@ def observed_alone(cluster: str) -> Iterator[bool]:
 
     Returns:
         False: another process that has the same `home` observes the cluster.
+
+    Raises:
+        ConfigurationError: If the cluster's name is not valid; it may come from another task.
     """
-    file = private_folder(home() / "observing") / cluster
-    with file.open("w") as held:
+    file = private_folder(home() / "observing") / require_cluster_name(cluster)
+    with file.open("a") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -56,5 +56,7 @@ def test_a_cluster_is_observed_by_one_run_at_a_time(monkeypatch: pytest.MonkeyPa
         home.observed_alone("west") as other,
     ):
         assert (first, second, other) == (True, False, True)
+    with pytest.raises(ConfigurationError, match="cluster name"), home.observed_alone("../ledger.db"):
+        pytest.fail("a file of another name was opened")
     with home.observed_alone("east") as later:
         assert later
