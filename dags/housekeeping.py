@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import Any
 
 import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lacks something, before it is missed
 
 # isort: split
 from airflow.sdk import dag, task
 
-from pulsar_steward.orchestration.home import LOOKING, QUICK, cluster_param, spark_app
+from pulsar_steward.orchestration.home import LOOKING, QUICK, clusters_at_once, clusters_param, spark_app
 from pulsar_steward.orchestration.spark import StewardSpark
 
 SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
@@ -21,7 +22,7 @@ SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
     schedule=SCHEDULE,
     catchup=False,
     max_active_runs=1,
-    params={"cluster": cluster_param()},
+    params={"cluster": clusters_param()},
     default_args={"retries": 1, "retry_delay": timedelta(minutes=1)},
     tags=["pulsar-steward"],
     doc_md=__doc__,
@@ -30,11 +31,12 @@ def pulsar_housekeeping() -> None:
     """Touches no cluster."""
 
     @task(execution_timeout=QUICK)
-    def root() -> str:
-        """Folder of the snapshots."""
+    def places(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
+        """Each cluster with the folder of the snapshots."""
+        from pulsar_steward.model.cluster import cluster_names
         from pulsar_steward.orchestration import home
 
-        return home.snapshots_uri()
+        return [{"cluster": each, "root": home.snapshots_uri()} for each in cluster_names((params or {})["cluster"])]
 
     @task(execution_timeout=LOOKING)
     def ledger() -> str:
@@ -43,15 +45,14 @@ def pulsar_housekeeping() -> None:
 
         return housekeeping.compare_ledger()
 
-    snapshots = StewardSpark(
+    StewardSpark.partial(
         task_id="snapshots",
+        map_index_template="{{ task.place['cluster'] }}",
         execution_timeout=LOOKING,
-        cluster="{{ params.cluster }}",
+        max_active_tis_per_dagrun=clusters_at_once(),
         application=spark_app(__file__, "housekeeping.py"),
         name="pulsar-steward-housekeeping",
-        application_args=[*("--cluster", "{{ params.cluster }}"), *("--out", "{{ ti.xcom_pull(task_ids='root') }}")],
-    )
-    root() >> snapshots
+    ).expand(place=places())
     ledger()
 
 

@@ -8,7 +8,7 @@ import os
 import secrets
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,14 +99,24 @@ def ref_of(site: Worksite) -> BatchRef:
     return BatchRef.of(plan, plan.batch("b1"))
 
 
-def observed(site: Worksite) -> str:
-    """A snapshot, diagnosed, by the connection that looks."""
-    taken_at = datetime.now(UTC).replace(microsecond=0)
-    folder = SnapshotFolder(LocalFiles(), snapshot_uri(observing.prepare(CLUSTER)["root"], CLUSTER, taken_at))
+def observed(site: Worksite, *, ago: timedelta = timedelta()) -> str:
+    """A snapshot of some time ago, diagnosed, by the connection that looks."""
+    taken_at = datetime.now(UTC).replace(microsecond=0) - ago
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(observing.prepare(CLUSTER)[0]["root"], CLUSTER, taken_at))
     order = CollectParameters(cluster=CLUSTER, taken_at=taken_at, policy=site.policy.collect)
     collected_here(connections.admin_settings(CLUSTER, site.policy), order, folder)
     diagnose(folder, site.policy, OnThreads(2))
     return folder.uri
+
+
+def test_a_plan_task_that_comes_late_plans_no_old_snapshot(looked_at: Worksite, defined: Callable[..., None]) -> None:
+    """Runs may overlap: the newest snapshot is planned, unless its time is in the future."""
+    defined(CHANGE, password=CHANGING)
+    site, run = looked_at, "pulsar_observe/scheduled"
+    old, new, _ = (observed(site, ago=timedelta(hours=hours)) for hours in (2, 1, -1))
+    late = observing.plan_snapshot(CLUSTER, old, run)
+    assert (late.plan_ids, late.reason.partition(": ")[2]) == ((), new.rpartition("/")[2])
+    assert observing.plan_snapshot(CLUSTER, new, run).plan_ids
 
 
 def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from selenium.webdriver import Chrome
 
-WIDE, NARROW = 1400, 420
+WIDE, MIDDLE, NARROW = 1400, 1024, 390
 """Widths of windows, in pixels."""
 
 

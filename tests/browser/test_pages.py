@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from lab.waiting import wait_until
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.pages.html import make_app
-from tests.browser.serving import NARROW, WIDE, console_of, is_within_the_window, opened, served
+from tests.browser.serving import MIDDLE, NARROW, WIDE, console_of, is_within_the_window, opened, served
 from tests.unit.pages.scenes import observations, sources_of, told
 
 if TYPE_CHECKING:
@@ -135,10 +135,11 @@ def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, w
     assert {name: each for name, each in found.items() if each} == {}
 
 
-def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path) -> None:
+@pytest.mark.parametrize("width", [MIDDLE, NARROW])
+def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path, width: int) -> None:
     for name, path in paths(shown).items():
-        opened(browser, f"{shown.url}{path}", width=NARROW)
-        browser.save_screenshot(str(screenshots / f"pages-{name}-narrow.png"))
+        opened(browser, f"{shown.url}{path}", width=width)
+        browser.save_screenshot(str(screenshots / f"pages-{name}-{width}.png"))
         assert is_within_the_window(browser), path
 
 

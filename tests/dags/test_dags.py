@@ -136,6 +136,6 @@ def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
 
 def test_observing_goes_one_way(bag: dict[str, Any]) -> None:
     upstream = bag["dags"]["pulsar_observe"]["upstream"]
-    assert set(upstream) == {"prepare", "observe", "plan"}
-    assert upstream["observe"] == ["prepare"]
-    assert "observe" in upstream["plan"]
+    assert set(upstream) == {"prepare", "cluster.observe", "cluster.plan"}
+    assert upstream["cluster.observe"] == ["prepare"]
+    assert "cluster.observe" in upstream["cluster.plan"]

@@ -115,7 +115,7 @@ def test_from_an_installation_to_an_approved_change(
 
         observing = api.trigger("pulsar_observe")
         observed = api.wait_for_run("pulsar_observe", observing, OBSERVED_WITHIN_S)
-        assert observed == "success", api.log("pulsar_observe", observing, "observe")[-3000:]
+        assert observed == "success", api.log("pulsar_observe", observing, "cluster.observe", map_index=0)[-3000:]
         wait_until(lambda: len(api.waiting()) == 1, "an approval waits", ASKED_WITHIN_S, every_s=0.5)
         [asked] = api.waiting()
         assert {record.method for record in cluster.requests.all()} == {"GET"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,13 +100,17 @@ class Care:
         self.policy_file.parent.mkdir(parents=True, exist_ok=True)
         self.policy_file.write_text(json.dumps(sections), encoding="utf-8")
 
-    def observe(self) -> dict[str, str | None]:
-        """Runs ``pulsar_observe`` to its end; returns its tasks' states."""
-        run = self.airflow.api.trigger("pulsar_observe", {"cluster": self.cluster})
+    def observe(self, *unreachable: str) -> dict[str, str | None]:
+        """Runs ``pulsar_observe`` to its end; returns its tasks' states.
+
+        Args:
+            unreachable: Further clusters without a connection, whose tasks fail and have their own states.
+        """
+        run = self.airflow.api.trigger("pulsar_observe", {"cluster": ",".join((self.cluster, *unreachable))})
         state = self.airflow.api.wait_for_run("pulsar_observe", run, OBSERVED_WITHIN_S)
         states = self.airflow.api.states("pulsar_observe", run)
-        assert state == "success", f"pulsar_observe {run}: {states}"
-        return states
+        assert state == ("failed" if unreachable else "success"), f"pulsar_observe {run}: {states}"
+        return {re.sub(r"cluster\.(\w+)\[0\]", r"\1", name): state for name, state in states.items()}
 
     def remediate(self, **parameters: Any) -> str:
         """Starts ``pulsar_remediate`` by hand; returns the run's id."""

@@ -37,6 +37,7 @@ class Story:
     owned_before: Owned
     owned_observed: Owned
     owned_observed_twice: Owned
+    observed_beside: dict[str, str | None]
     second_observation: dict[str, str | None]
     waiting_after_second: int
     first: dict[str, Any]
@@ -48,12 +49,16 @@ class Story:
     healed: list[int]
 
 
+NOWHERE = "nowhere"
+"""A cluster without a connection."""
+
+
 @pytest.fixture(scope="module")
 def story(care: Care) -> Story:
     """Piled up; observed twice; a fourth broker joins; observed again; the old question ends, the new is answered."""
     care.lab.pile_up_tcs()
     piled, before = care.placement(), care.lab.owned_bundles()
-    care.observe()
+    beside = care.observe(NOWHERE)
     (first,) = care.approvals(1)
     once = care.lab.owned_bundles()
     again = care.observe()
@@ -71,6 +76,7 @@ def story(care: Care) -> Story:
         owned_before=before,
         owned_observed=once,
         owned_observed_twice=twice,
+        observed_beside=beside,
         second_observation=again,
         waiting_after_second=waiting,
         first=first,
@@ -81,6 +87,12 @@ def story(care: Care) -> Story:
         healed_state=healed,
         healed=care.placement(),
     )
+
+
+def test_a_cluster_that_fails_keeps_no_other_from_being_asked_about(story: Story) -> None:
+    states = story.observed_beside
+    assert (states["observe"], states["plan"]) == ("success", "success")
+    assert (states["cluster.observe[1]"], states["cluster.plan[1]"]) == ("failed", "upstream_failed")
 
 
 def test_observing_twice_leaves_every_bundle_where_it_was(story: Story) -> None:

@@ -36,5 +36,5 @@ def test_old_snapshots_go(care: Care) -> None:
     """Housekeeping removes an old snapshot that was left unfinished, and its check of the ledger succeeds."""
     left_behind = _snapshots(care) / "taken_at=20200101T000000Z"
     (left_behind / "topics").mkdir(parents=True)
-    assert tidied(care) == ("success", {"root": "success", "snapshots": "success", "ledger": "success"})
+    assert tidied(care) == ("success", {"places": "success", "snapshots[0]": "success", "ledger": "success"})
     assert not left_behind.exists()

@@ -167,7 +167,7 @@ def test_the_workers_python_has_no_steward(workers_python: str) -> None:
 
 @pytest.mark.airflow
 def test_the_run_succeeds_on_the_cluster(observed: Observed, cluster: SparkCluster) -> None:
-    assert {observed.states[task] for task in ("prepare", "observe", "plan")} == {"success"}
+    assert {observed.states[task] for task in ("prepare", "cluster.observe[0]", "cluster.plan[0]")} == {"success"}
     state = cluster.state()
     (application,) = state["completedapps"]
     assert (application["name"], application["state"]) == (f"observe {NAME}", "FINISHED")

@@ -26,7 +26,7 @@ def known_names(engine: Engine) -> frozenset[str]:
 
     A halt has to be possible whatever is broken.
     """
-    known = {os.environ[CLUSTER]} if os.environ.get(CLUSTER) else set()
+    known = {each.strip() for each in os.environ.get(CLUSTER, "").split(",")} - {""}
     with suppress(LedgerError):
         known |= LedgerReader(engine).clusters()
     with suppress(SnapshotError):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pulsar_steward.cli.known_names import CLUSTER
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
 from pulsar_steward.cli.metrics import Snapshots
 from pulsar_steward.cli.output import tell
@@ -13,6 +14,7 @@ from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.messages import open_messages
 from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.model.cluster import cluster_names
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.compose import composed
 from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, policies_of, route_of
@@ -34,7 +36,7 @@ def notify(
     if not dry_run:
         raise ConfigurationError("messages are sent by the DAG pulsar_notify: give --dry-run to see what it would send")
     shelf = SnapshotShelf(snapshots_uri(snapshots))
-    found = policies_of(shelf.clusters(), os.environ.get("STEWARD_CLUSTER", "local"))
+    found = policies_of(shelf.clusters(), *cluster_names(os.environ.get(CLUSTER, "local")))
     if any(policy.recipients for policy in found.policies.values()):
         with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
             now = datetime.now(UTC)

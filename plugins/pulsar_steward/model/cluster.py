@@ -44,6 +44,18 @@ def require_cluster_name(name: str, *, named_by: str | None = None) -> str:
     return name
 
 
+def cluster_names(text: str) -> tuple[str, ...]:
+    """Names of clusters in Steward's connections, divided by commas, each once.
+
+    Raises:
+        ConfigurationError: If there is none, or one is not valid.
+    """
+    names = dict.fromkeys(each for part in text.split(",") if (each := part.strip()))
+    if not names:
+        raise ConfigurationError("no cluster is named: give the name of a connection pulsar_admin_<cluster>")
+    return tuple(map(require_cluster_name, names))
+
+
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of a Pulsar cluster.
 

@@ -118,6 +118,15 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         return min((each for each in stood if each is not None), default=None)
 
     @property
+    def bytes(self) -> int | None:
+        """Bytes of its listed subjects: what they store, or else their backlog; None: its findings tell neither."""
+        for name in ("storage_bytes", "backlog_bytes"):
+            told = [each.figures[name] for each in self.met if name in each.figures]
+            if told:
+                return sum(told)
+        return None
+
+    @property
     def causes(self) -> tuple[str, ...]:
         """Subjects of its cause, where that is another check's; empty: what does harm is the cause."""
         return tuple(each.subject for each in self.findings if each.check_id == self.root != self.harmful)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
+import re
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, Param
 
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.cluster import cluster_names, require_cluster_name
 from pulsar_steward.policy.place import private_folder, steward_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+log = logging.getLogger(__name__)
 
 
 def home() -> Path:
@@ -26,9 +38,48 @@ def snapshots_uri() -> str:
     return os.environ.get("STEWARD_SNAPSHOTS", "").rstrip("/") or str(home() / "snapshots")
 
 
-def default_cluster() -> str:
-    """The cluster that scheduled runs observe: ``STEWARD_CLUSTER``, or ``local``."""
-    return os.environ.get("STEWARD_CLUSTER", "local")
+def observed_clusters() -> tuple[str, ...]:
+    """The clusters that scheduled runs observe: ``STEWARD_CLUSTER``, divided by commas, or ``local``.
+
+    Raises:
+        ConfigurationError: If a name is not valid, or there is none.
+    """
+    return cluster_names(os.environ.get("STEWARD_CLUSTER", "local"))
+
+
+def clusters_at_once() -> int:
+    """Number of clusters that a run observes side by side: ``STEWARD_CLUSTERS_AT_ONCE``, or 4.
+
+    Raises:
+        ConfigurationError: If it is no whole number from 1 on.
+    """
+    text = os.environ.get("STEWARD_CLUSTERS_AT_ONCE", "4")
+    if not re.fullmatch("[1-9][0-9]{0,3}", text):
+        raise ConfigurationError(f"STEWARD_CLUSTERS_AT_ONCE is {text!r}: give a whole number from 1 on")
+    return int(text)
+
+
+@contextmanager
+def observed_alone(cluster: str) -> Iterator[bool]:
+    """Holds a cluster's observation for this process, as long as it runs: an earlier run may still be at it.
+
+    Returns:
+        False: another process that has the same `home` observes the cluster.
+
+    Raises:
+        ConfigurationError: If the cluster's name is not valid; it may come from another task.
+    """
+    file = private_folder(home() / "observing") / require_cluster_name(cluster)
+    with file.open("a") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        except OSError as error:  # a file system without locks
+            log.warning("whether another run observes %s is not known: %s", cluster, error.strerror)
+            yield True
+        else:
+            yield True
 
 
 def now() -> datetime:
@@ -71,9 +122,33 @@ def spark_app(dag_file: str, name: str) -> str:
     return str(Path(folder, name))
 
 
+def clusters_param() -> Param:
+    """Run parameter for one or more clusters."""
+    return Param(
+        ",".join(observed_clusters()), type="string", title="Cluster", description="pulsar_admin_<cluster>, by commas"
+    )
+
+
 def cluster_param() -> Param:
-    """Run parameter for the cluster."""
-    return Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>")
+    """Run parameter for one cluster; without a default, if scheduled runs observe several."""
+    names = observed_clusters()
+    return Param(
+        names[0] if len(names) == 1 else None,
+        type=["null", "string"],
+        title="Cluster",
+        description="pulsar_admin_<cluster>",
+    )
+
+
+def chosen_cluster(params: Mapping[str, Any]) -> str:
+    """The cluster of a run's parameters.
+
+    Raises:
+        ConfigurationError: If none is given, or no valid one.
+    """
+    if not params.get("cluster"):
+        raise ConfigurationError(f"give the run's parameter `cluster`: one of {', '.join(observed_clusters())}")
+    return require_cluster_name(params["cluster"])
 
 
 def dry_run_param() -> Param:

@@ -67,7 +67,7 @@ def notify(runs: RunStates) -> str | None:
         LedgerError: If the ledger cannot be used.
         PolicyError: If a cluster's policy is not valid; messages of the other clusters were sent before.
     """
-    found = policies_of(SnapshotShelf(home.snapshots_uri()).clusters(), home.default_cluster())
+    found = policies_of(SnapshotShelf(home.snapshots_uri()).clusters(), *home.observed_clusters())
     done = None
     if any(policy.recipients for policy in found.policies.values()):
         engine = connections.ledger()

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.waiting import why_unasked
-from pulsar_steward.model.cluster import NamedCluster
+from pulsar_steward.model.cluster import NamedCluster, cluster_names
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
 from pulsar_steward.orchestration.contents import unasked_batches
@@ -22,6 +22,8 @@ from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.files import unused_files
+from pulsar_steward.snapshots.folder import stamp_of
+from pulsar_steward.snapshots.latest import SnapshotShelf
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LOOKED_AT = 10
+"""Number of the newest snapshots among which a newer one is looked for."""
+
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """Result of planning.
@@ -52,16 +57,27 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def prepare(cluster: str, at: datetime | None = None) -> dict[str, str]:
-    """Name and place of the next snapshot of a cluster."""
+def prepare(clusters: str, at: datetime | None = None) -> list[dict[str, str]]:
+    """Name and place of the next snapshot of each cluster.
+
+    Args:
+        clusters: Names of clusters, divided by commas.
+        at: Time of the snapshots, UTC; None: now.
+
+    Raises:
+        ConfigurationError: If there is none, or one is not valid.
+    """
     taken_at = f"{at or home.now():%Y%m%dT%H%M%SZ}"
     root = home.snapshots_uri()
-    return {
-        "cluster": cluster,
-        "taken_at": taken_at,
-        "root": root,
-        "snapshot": f"{root}/cluster={cluster}/taken_at={taken_at}",
-    }
+    return [
+        {
+            "cluster": cluster,
+            "taken_at": taken_at,
+            "root": root,
+            "snapshot": f"{root}/cluster={cluster}/taken_at={taken_at}",
+        }
+        for cluster in cluster_names(clusters)
+    ]
 
 
 def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | None = None) -> Planned:
@@ -90,6 +106,8 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | N
             return Planned(reason=shown(busy))
         moves = moves_before(task.ledger, seen, meta.taken_at, task.policy)
         now = task.clock()
+        if newer := _newer(snapshot_uri, cluster, now):
+            return Planned(reason=f"a newer snapshot of {cluster} is planned instead: {newer}")
         book = QuestionBook(task.ledger, seen, task.policy, now, runs.has_ended if runs else nobody_knows)
         standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
         made = plan_around_noes(planning_facts_of(snapshot, task.policy, moves), rejected, silenced)
@@ -152,6 +170,14 @@ def _recorded(
     for end in changes.ended:
         log.info("question %d ended: %s", end.question_id, end.words)
     return Planned(plan_ids=publication.publish, reason=shown(publication.reason))
+
+
+def _newer(snapshot_uri: str, cluster: str, now: datetime) -> str | None:
+    """Name of a newer diagnosed snapshot: an earlier run's task may come late. One from the future is passed over."""
+    root, _, own = snapshot_uri.rstrip("/").rsplit("/", 2)
+    newest = SnapshotShelf(root).diagnosed(cluster, LOOKED_AT)
+    names = (each.uri.rpartition("/")[2] for each in newest)
+    return next((name for name in names if own < name <= f"taken_at={stamp_of(now)}"), None)
 
 
 def _changing(task: TaskContext, seen: NamedCluster, taken_at: datetime) -> str | None:

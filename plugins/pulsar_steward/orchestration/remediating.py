@@ -14,6 +14,7 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import TaskContext, open_context, open_context_of_plan
+from pulsar_steward.orchestration.home import chosen_cluster
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]])
             RemediateParams(cluster=cluster, plan_id=plan_id, kinds=kinds, published=True)
             for cluster, plan_id in sorted(plans, key=lambda plan: plan[0])
         )
-    return (RemediateParams(cluster=params["cluster"], plan_id=params.get("plan_id") or None, kinds=kinds),)
+    return (RemediateParams(cluster=chosen_cluster(params), plan_id=params.get("plan_id") or None, kinds=kinds),)
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import open_context
+from pulsar_steward.orchestration.home import chosen_cluster
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class RollbackParams(msgspec.Struct, frozen=True, kw_only=True):
 def wanted_by(params: Mapping[str, Any]) -> RollbackParams:
     """Parameters of a run; an empty name counts as none."""
     return RollbackParams(
-        cluster=params["cluster"], plan_id=params.get("plan_id") or None, batch_id=params.get("batch_id") or None
+        cluster=chosen_cluster(params), plan_id=params.get("plan_id") or None, batch_id=params.get("batch_id") or None
     )
 
 

@@ -16,6 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 import pulsar_steward
 from pulsar_steward.errors import ConfigurationError
@@ -23,7 +24,7 @@ from pulsar_steward.model.cluster import change_connection
 from pulsar_steward.runtime.installed_files import document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from airflow.sdk import Context
 
@@ -49,32 +50,51 @@ class StewardSpark(SparkSubmitOperator):
     Steward's code from here.
 
     Args:
-        cluster: The cluster's name in Steward's connections; templated.
-        needs_admin: True if the job reads the cluster, and so needs its addresses and token.
+        place: The cluster's name in Steward's connections (``cluster``), the folder of snapshots (``root``), and the
+            time of the snapshot that the job takes (``taken_at``), if it takes one: then the job reads the cluster, and
+            needs its addresses and token.
     """
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "place")
 
-    def __init__(self, *, cluster: str, needs_admin: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, place: Mapping[str, str], **kwargs: Any) -> None:
         # Explicit, as spark-defaults.conf may set another mode: a driver elsewhere would have no address and token.
         super().__init__(deploy_mode="client", **kwargs)
-        self.cluster = cluster
-        self.needs_admin = needs_admin
+        self.place = place
 
     def execute(self, context: Context) -> None:
+        """Submits the application; one that observes is skipped while an earlier run still observes the cluster.
+
+        Raises:
+            AirflowSkipException: If an earlier run does.
+        """
+        from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing light
+
+        if "taken_at" not in self.place:
+            self._submit(context)
+            return
+        with home.observed_alone(self.place["cluster"]) as alone:
+            if not alone:
+                raise AirflowSkipException(f"an earlier run still observes {self.place['cluster']}")
+            self._submit(context)
+
+    def _submit(self, context: Context) -> None:
         """Passes the secrets in this process's environment, and submits the application."""
         from pulsar_steward.orchestration import connections  # noqa: PLC0415 - keeps parsing light
         from pulsar_steward.policy.files import policy_file  # noqa: PLC0415 - as above
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
-        policy = load_policy(policy_file(self.cluster)).for_cluster(self.cluster)
+        cluster, taken_at = self.place["cluster"], self.place.get("taken_at")
+        policy = load_policy(policy_file(cluster)).for_cluster(cluster)
         _require_spark_submit()
         if connections.connection_named(SPARK) is None:
             os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
         self._settle(configured_place())
-        if self.needs_admin:
-            pass_settings(connections.admin_settings(self.cluster, policy))
-        self.application_args = [*(self.application_args or []), "--policy-json", policy.model_dump_json()]
+        self.application_args = ["--cluster", cluster, "--out", self.place["root"]]
+        if taken_at is not None:
+            pass_settings(connections.admin_settings(cluster, policy))
+            self.application_args += ["--taken-at", taken_at]
+        self.application_args += ["--policy-json", policy.model_dump_json()]
         super().execute(context)
 
     def _settle(self, place: SparkPlace) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.tables import TRANSACTION_COORDINATORS
 from pulsar_steward.model.units import counted
@@ -77,6 +78,26 @@ _BUNDLES = """
     order by topics desc, namespace, bundle"""
 
 
+class BundleShown(msgspec.Struct, frozen=True, kw_only=True):
+    """One bundle; figures are None where its owner was not read. Without an owner, nobody owns it if that is known."""
+
+    name: str
+    owner: str | None
+    owner_known: bool
+    topics: int | None
+    coordinators: int
+    throughput_in_bytes: float | None
+    throughput_out_bytes: float | None
+    target: str | None = None
+
+
+_BUNDLE = """
+    select namespace || '/' || bundle as name, owner, owner_known, topics, throughput_in_bytes, throughput_out_bytes,
+        (select count(*) from transaction_coordinators held
+            where held.bundle = bundles.bundle and bundles.namespace = $tc_namespace) as coordinators
+    from bundles where namespace || '/' || bundle = $name"""
+
+
 class Shelf(msgspec.Struct, frozen=True, kw_only=True):
     """A broker's bundles on the map, the largest first; `broker` is None for bundles without an owner."""
 
@@ -122,12 +143,22 @@ def _brokers(snapshot: Snapshot) -> tuple[Broker, ...]:
     )
 
 
+def bundle_row(snapshot: Snapshot, name: str, plans: Iterable[Plan]) -> BundleShown | None:
+    """The bundle ``tenant/namespace/range``, with the move of a waiting plan; None: the snapshot has none like that."""
+    rows = snapshot.select(_BUNDLE, BundleShown, name=name, tc_namespace=TC_NAMESPACE)
+    return msgspec.structs.replace(rows[0], target=_targets(plans).get(name)) if rows else None
+
+
+def _targets(plans: Iterable[Plan]) -> dict[str, str | None]:
+    """Target brokers of the bundles that these plans move."""
+    changes = (step.change for plan in plans for batch in plan.batches for step in batch.steps)
+    return {f"{each.namespace}/{each.bundle}": each.target for each in changes if isinstance(each, UnloadBundle)}
+
+
 def bundle_map(sources: Sources, snapshot: Snapshot, plans: Iterable[Plan]) -> BundleMap:
     """The map of a snapshot's bundles, with the moves of waiting plans."""
     drawn = sources.kept_large.get(("bundles", snapshot.uri), lambda: _map(snapshot))
-    changes = (step.change for plan in plans for batch in plan.batches for step in batch.steps)
-    targets = {f"{each.namespace}/{each.bundle}": each.target for each in changes if isinstance(each, UnloadBundle)}
-    if not targets:
+    if not (targets := _targets(plans)):
         return drawn
     replace = msgspec.structs.replace
     shelves = tuple(

@@ -20,7 +20,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.api import Api, Before, FindingsAsked, as_json, chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
-from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
+from pulsar_steward.pages.brokers import broker_rows, bundle_map, bundle_row, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards, cluster_trends
 from pulsar_steward.pages.findings import FindingQuery, Order, findings_page, sections
 from pulsar_steward.pages.placement import LISTED_FAILOVERS, failovers
@@ -83,10 +83,11 @@ class Pages:
         asked: FindingsAsked,
         brokers: Literal["", "all"] = "",
         since: Literal["", "1h", "8h", "24h"] = "",
+        bundle: str = "",
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
         (card,) = cluster_cards(self.sources, cluster)
-        values = _of_snapshot(self.sources, card.cluster, asked, [each.plan_id for each in card.waiting])
+        values = _of_snapshot(self.sources, card.cluster, asked, [each.plan_id for each in card.waiting], bundle)
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = newest_plans(self.sources, cluster)
@@ -207,7 +208,9 @@ def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
         return None
 
 
-def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: list[str]) -> dict[str, Any]:
+def _of_snapshot(
+    sources: Sources, cluster: str, asked: FindingQuery, waiting: list[str], bundle: str
+) -> dict[str, Any]:
     """Parts of a page that come from the newest snapshot; without one, `trouble` has the reason."""
     plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
     try:
@@ -219,6 +222,8 @@ def _of_snapshot(sources: Sources, cluster: str, asked: FindingQuery, waiting: l
             "sections": sections(sources.summary(snapshot)),
             "brokers": broker_rows(sources, snapshot),
             "bundles": bundle_map(sources, snapshot, plans),
+            "bundle": bundle,
+            "bundle_row": bundle_row(snapshot, bundle, plans) if bundle else None,
             "failovers": failovers(sources, snapshot),
             "listed_failovers": LISTED_FAILOVERS,
             "backlogs": backlogs(sources, snapshot),

@@ -70,7 +70,7 @@ def warnings(
         told = [line for step, warning in each[:MAX_ROWS] for line in lines_of(step, warning)]
         more = further(len(each) - MAX_ROWS, "more such step")
         whole = _sum_of_losses([step for step, _ in each]) if len(each) > 1 else ()
-        yield f"{counted(len(each), 'step')} {headline}", [*whole, *told, *more]
+        yield f"{counted(len(each), 'step')}: {headline}", [*whole, *told, *more]
 
 
 def warning_of(step: Step) -> ApprovalWarning | None:

@@ -16,7 +16,7 @@ from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.report.approval_group import warning_of
 from pulsar_steward.report.what_changed import what_changed
-from pulsar_steward.report.when import begin_in_brief, seconds_without_service
+from pulsar_steward.report.when import begin_of, seconds_without_service
 from pulsar_steward.report.worth import grave_findings, worth_in_brief
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def headline(batch: Batch) -> str:
     losses = [step.loss for step in losing if isinstance(step.loss, Loss) and step.loss.is_known]
     if not losing or (len(losses) == len(losing) and not any(each.exceeds(NOTHING_LOST) for each in losses)):
         return batch.title
-    words = f"{_verb(losing)} {_lost(losses, known=len(losses) == len(losing))}{_where(losing)}, now"
+    now = [step for step in losing if not isinstance(step.loss, Loss) or step.loss.exceeds(NOTHING_LOST)]
+    words = f"{_verb(now)} {_lost(losses, known=len(losses) == len(losing))}{_where(now)}, now"
     deleted = [step for step in batch.steps if isinstance(step.change, DeleteSubscription)]
     if deleted:
         words = f"Deletes {counted(len(deleted), 'subscription')} with {words.partition(' ')[2]}"
@@ -313,5 +314,14 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
         seconds_in_words(minutes * MINUTE)
         for minutes in (policy.approval.response_timeout_minutes, terms.valid_minutes)
     )
-    begins = begin_in_brief(batch, policy, terms, now) if now else ""
+    begins = _begins(batch, policy, terms, now) if now else ""
     return f"{begins}No answer within {answer} is a rejection; an approval counts for {valid} after it."
+
+
+def _begins(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> str:
+    """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
+    begin = begin_of(batch, policy, terms, now)
+    at = time_in_words(begin.at)
+    if begin.approve_from is not None:
+        return f"Approve after {time_in_words(begin.approve_from)}, not now: the maintenance window opens {at}. "
+    return f"Begins when the maintenance window opens, {at}. " if begin.at > now else ""

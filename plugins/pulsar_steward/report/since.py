@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.compose import troubles_shown
 from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, pressing
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 SPANS = ("1h", "8h", "24h")
 """Spans that pages offer."""
+
+MUCH_MORE = 1.1
+"""A trouble whose subjects have more bytes than so many times those of before is worse."""
 
 _UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 
@@ -84,9 +88,14 @@ def _changed(trouble: TroubleReport, change: str = "") -> ChangedTrouble:
 
 
 def _how_worse(then: TroubleReport, now: TroubleReport) -> str:
-    """From old to new, where harm, severity or number of subjects grew; empty: nothing did."""
+    """From old to new, where harm, severity, number of subjects or their bytes grew; empty: nothing did."""
     if now.harm.rank < then.harm.rank:
         return f"{then.harm} → {now.harm}"
     if now.severity.rank > then.severity.rank:
         return f"{then.severity} → {now.severity}"
-    return f"{then.affected:,} → {now.affected:,}" if now.affected > then.affected else ""
+    if now.affected > then.affected:
+        return f"{then.affected:,} → {now.affected:,}"
+    before, size = then.bytes or 0, now.bytes or 0
+    if now.affected < then.affected or not before or size <= before * MUCH_MORE:
+        return ""
+    return f"{bytes_in_words(before, rounded=True)} → {bytes_in_words(size, rounded=True)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.checks.delayed.failover_time import LostLoad, RemainingBrokers, estimated
 from pulsar_steward.guards.window_times import closing, good_until, next_opening, windows_for
@@ -27,40 +27,61 @@ def least_time(batch: Batch, policy: Policy) -> timedelta:
     return pace.least([step.touched.clients for step in batch.steps])
 
 
+class Begin(NamedTuple):
+    """Begin of a batch that is approved now.
+
+    Attributes:
+        at: Now, or the next opening of a maintenance window.
+        approve_from: Earliest time at which an approval lasts until then; None: one that is given now does.
+    """
+
+    at: datetime
+    approve_from: datetime | None = None
+
+
+def begin_of(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> Begin:
+    """Begin of a batch if it were approved now."""
+    opens, waits, most = (
+        next_opening(windows_for(batch, policy), now),
+        timedelta(minutes=policy.approval.wait_for_window_minutes),
+        None if terms.most_minutes is None else timedelta(minutes=terms.most_minutes),
+    )
+    if opens is None:
+        return Begin(now)
+    if opens <= now + waits and (most is None or opens < now + most):
+        return Begin(opens)
+    return Begin(opens, opens - (waits if most is None else min(most, waits)))
+
+
 def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveTimes | None = None) -> Iterator[str]:
     """Sentences on the begin and end of a batch if it were approved now."""
     windows, takes = windows_for(batch, policy), least_time(batch, policy)
-    opens, begins, valid_minutes = next_opening(windows, now), now, terms.valid_minutes
-    waits, most = policy.approval.wait_for_window_minutes, terms.most_minutes
-    if opens is not None and most is not None and opens >= now + timedelta(minutes=most):
-        earliest = opens - timedelta(minutes=min(most, waits))
+    begin = begin_of(batch, policy, terms, now)
+    most = terms.most_minutes
+    if begin.approve_from is not None:
+        reason = (
+            f"approval.wait_for_window_minutes lets an approval wait {policy.approval.wait_for_window_minutes:,} min"
+        )
+        if most is not None and begin.at >= now + timedelta(minutes=most):
+            reason = f"at this risk an approval counts {counted(most // 60, 'hour')} from your answer at most"
         yield (
-            f"No maintenance window is open, and the next one opens at {time_in_words(opens)}. At this risk an approval"
-            f" counts {counted(most // 60, 'hour')} from your answer at most, window or not: one given now would be"
-            f" refused. Approve it after {time_in_words(earliest)}, or in the window."
+            f"No maintenance window is open, and the next one opens at {time_in_words(begin.at)}. An approval given now"
+            f" would be refused: {reason}. Approve it after {time_in_words(begin.approve_from)}, or in the window."
         )
         return
-    if opens is None:
-        closes = closing(windows, now)
+    closes = closing(windows, begin.at)
+    if begin.at == now:
         until = f": a maintenance window is open until {time_in_words(closes)}" if closes else ""
         yield f"It begins when you approve it{until}."
-    elif opens <= now + timedelta(minutes=waits):
-        begins, closes = opens, closing(windows, opens)
-        hours = counted(most // 60, "hour") if most is not None else ""
-        bounded = f", and end {hours} after your answer at the latest" if hours else ""
+    else:
+        bounded = f", and end {counted(most // 60, 'hour')} after your answer at the latest" if most is not None else ""
         yield (
             "No maintenance window is open (guards.windows). Once approved, it waits for the one that opens at"
-            f" {time_in_words(opens)}; everything is looked at again then, and the {valid_minutes:,} min that your"
-            f" approval counts begin there{bounded}."
+            f" {time_in_words(begin.at)}; everything is looked at again then, and the {terms.valid_minutes:,} min that"
+            f" your approval counts begin there{bounded}."
         )
-    else:
-        yield (
-            f"No maintenance window is open, and the next one opens at {time_in_words(opens)}: later than"
-            " approval.wait_for_window_minutes lets it wait, so that an approval given now would be refused."
-        )
-        return
-    counts_until = good_until(now, valid_minutes, waits, windows, terms.most_minutes)
-    yield _takes(takes, begins, closes, counts_until)
+    counts_until = good_until(now, terms.valid_minutes, policy.approval.wait_for_window_minutes, windows, most)
+    yield _takes(takes, begin.at, closes, counts_until)
     moves = sum(isinstance(step.change, UnloadBundle) for step in batch.steps)
     if moved is not None and moves:  # if they take as long as earlier ones
         in_all = seconds_in_words(moves * moved.middle, rounded=True)
@@ -117,21 +138,3 @@ def seconds_without_service(batch: Batch, policy: Policy) -> float | None:
 def _moved(batch: Batch) -> list[int]:
     """Topics of each bundle that is moved."""
     return [step.touched.topics for step in batch.steps if isinstance(step.change, UnloadBundle)]
-
-
-def begin_in_brief(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> str:
-    """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
-    opens = next_opening(windows_for(batch, policy), now)
-    if opens is None:
-        return ""
-    most = terms.most_minutes
-    too_late = opens > now + timedelta(minutes=policy.approval.wait_for_window_minutes)
-    if too_late or (most is not None and opens >= now + timedelta(minutes=most)):
-        before = (
-            policy.approval.wait_for_window_minutes
-            if most is None
-            else min(most, policy.approval.wait_for_window_minutes)
-        )
-        earliest = time_in_words(opens - timedelta(minutes=before))
-        return f"Approve after {earliest}, not now: the maintenance window opens {time_in_words(opens)}. "
-    return f"Begins when the maintenance window opens, {time_in_words(opens)}. "

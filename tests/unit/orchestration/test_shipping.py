@@ -137,8 +137,8 @@ results = []
 for settings in json.loads(sys.argv[1]):
     os.environ.clear()
     os.environ.update({**untouched, **settings})
-    task = StewardSpark(task_id="observe", cluster="lab", needs_admin=True, application=sys.argv[2],
-                        conf={"spark.task": "own"}, application_args=["--cluster", "lab"])
+    task = StewardSpark(task_id="observe", application=sys.argv[2], conf={"spark.task": "own"},
+                        place={"cluster": "lab", "root": "/snapshots", "taken_at": "20260301T120000Z"})
     try:
         task.execute({})
         results.append(json.load(open(os.environ["TOLD"])))

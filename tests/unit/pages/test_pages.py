@@ -25,7 +25,7 @@ from pulsar_steward.report.details import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.unit.pages.conftest import Client, pages_of
-from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, tc_batch
+from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, system_bundles, tc_batch
 from tests.unit.report_checkup.snapshots import meta
 
 if TYPE_CHECKING:
@@ -114,6 +114,15 @@ def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
     assert "text=topic&amp;order=severity&amp;page=2" in client.get("/clusters/east?text=topic").text
     assert "finding is like that" in words(client, "/clusters/east?text=nowhere")
     assert "page 2 of 2" in words(client, "/clusters/east?page=999")
+
+
+def test_a_bundle_has_an_address(client: Client) -> None:
+    """It tells owner, load and a waiting move; a bundle that the snapshot does not have is named as such."""
+    name = f"pulsar/system/{system_bundles()[2]['bundle']}"
+    read = words(client, f"/clusters/east?bundle={name}")
+    assert f"{name} : owned by broker-00:8080, 4 topics, 4 transaction coordinators, 0.5 MB/s in" in read
+    assert "a waiting plan moves it to broker-" in read
+    assert "The snapshot shows no bundle a/b/&lt;i&gt; : write" in words(client, "/clusters/east?bundle=a/b/<i>")
 
 
 def test_the_difference_from_an_earlier_look_is_told(client: Client) -> None:

@@ -109,10 +109,10 @@ def test_what_is_lost_is_summed_up() -> None:
     """Headings count the steps that delete messages or stop producers, and the headline tells the total loss."""
     words, lost = words_of(a_group(60)), sum(number << 20 for number in range(1, 60, 2))
     assert words.startswith(
-        f"east: Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 60 namespaces, now ("
+        f"east: Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 30 namespaces, now ("
     )
-    assert "### 60 steps LETS BROKERS DELETE MESSAGES" in words
-    assert "### 60 steps stops producers of topics over the new limit" in words
+    assert "### 60 steps: LETS BROKERS DELETE MESSAGES" in words
+    assert "### 60 steps: stops producers of topics over the new limit" in words
     assert f"in 30 namespaces together at once: {lost >> 20} MiB at most" in words
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
-from pulsar_steward.model.loss import InFlight, Loss, TopicLoss
+from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import AddPartitions, ChangeSetting, RaiseCoordinators, Touched
 from pulsar_steward.report.approval import body, subject
-from pulsar_steward.report.decision import decision_of
+from pulsar_steward.report.decision import decision_of, headline
 from pulsar_steward.report.what_changed import Former
 from tests.builders import (
     NOW,
@@ -116,3 +116,10 @@ def test_an_approval_that_no_window_would_meet_is_said_to_be_refused() -> None:
     batch = KINDS["an eviction"]
     told = decision_of(a_plan(batch), batch, NIGHT, now=NOW).when
     assert told.startswith("Approve after 2026-03-01 18:00 UTC, not now: the maintenance window opens 2026-03-01 22:00")
+
+
+def test_a_headline_counts_namespaces_that_lose_messages_now() -> None:
+    """Of a group whose other steps delete nothing at once, only the first one's namespace is in the headline."""
+    later = [a_step(each, loss=NOTHING_LOST, undo=each.inverse) for each in map(evicting, range(2, 9))]
+    first = a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)
+    assert headline(batch_of(first, *later, parts=(1,) * 8)).endswith(f"in {evicting(1).namespace}, now")

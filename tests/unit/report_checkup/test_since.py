@@ -45,6 +45,12 @@ def stalled(*names: str, severity: Severity = Severity.WARNING) -> list[TroubleR
     )
 
 
+def behind(tebibytes: float) -> list[TroubleReport]:
+    """A topic near its quota, with a backlog of so many TiB."""
+    figures = {"backlog_bytes": round(tebibytes * 2**40), "bytes_percent": 85}
+    return troubles(a_finding(check_id="backlog-near-quota", subject="persistent://shop/a/t", figures=figures))
+
+
 @row_by_row(
     "then, now, words",
     ([], stalled("t"), "+1 trouble"),
@@ -53,6 +59,9 @@ def stalled(*names: str, severity: Severity = Severity.WARNING) -> list[TroubleR
     (stalled("t"), stalled("t", "u"), "1 worse"),
     (stalled("t"), stalled("t", severity=Severity.CRITICAL), "1 worse"),
     (stalled("t", "u"), stalled("t"), "nothing new, worse or gone"),
+    (behind(12), behind(12.9), "nothing new, worse or gone"),
+    (behind(12), behind(17.8), "1 worse"),
+    (behind(17.8), behind(12), "nothing new, worse or gone"),
     (troubles(a_finding(Severity.INFO)), [], "nothing new, worse or gone"),
 )
 def test_what_came_grew_or_went_is_told(then: list[TroubleReport], now: list[TroubleReport], words: str) -> None:
@@ -61,10 +70,11 @@ def test_what_came_grew_or_went_is_told(then: list[TroubleReport], now: list[Tro
 
 
 def test_a_worse_trouble_says_how() -> None:
-    """The number of those that it meets, from old to new; of several new ones, three are named."""
+    """The number of subjects or their bytes, from old to new; of several new ones, three are named."""
     (line,) = change(stalled("t"), stalled("t", "u")).lines
     assert line.startswith("Worse: ")
     assert line.endswith("(1 → 2)")
+    assert change(behind(12), behind(17.8)).lines[0].endswith("(12.0 TiB → 17.8 TiB)")
     many = troubles(*(a_finding(check_id=each) for each in ("tc-skew", "bundle-topic-skew", "a", "b", "c")))
     assert change([], many).lines[-1] == "New: and 2 more"
 

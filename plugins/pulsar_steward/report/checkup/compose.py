@@ -248,6 +248,7 @@ def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[s
         headline=harmful.headlines.get(trouble.harm, harmful.title),
         where=trouble.where,
         affected=trouble.affected,
+        bytes=trouble.bytes,
         because=because,
         beware=" ".join(filter(None, dict.fromkeys(words))),
         since=trouble.since,

@@ -159,6 +159,9 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     headline: Annotated[str, Meta(description="what is wrong, in a few words")]
     where: Annotated[str, Meta(description="whom it meets: the only subject, or how many in how many namespaces")]
     affected: Annotated[int, Meta(description="how many subjects it meets at most, listed or not")]
+    bytes: Annotated[
+        int | None, Meta(description="what its listed subjects store, or else their backlog; null: not told")
+    ]
     because: Annotated[
         str, Meta(description="the cause, where the headline is of a consequence; empty: it is the cause")
     ]
