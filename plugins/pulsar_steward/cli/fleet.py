@@ -10,11 +10,11 @@ import os
 import re
 import sys
 import tempfile
-import time
 from collections import deque
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -22,9 +22,11 @@ import msgspec
 from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.errors import in_one_line
+from pulsar_steward.cli.known_names import CLUSTER
 from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
+from pulsar_steward.model.cluster import cluster_names
 from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
 from pulsar_steward.pulsar.settings import VARIABLES
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 CONNECTIONS = "connections"
-"""Name of the fleet of all clusters that Airflow has a connection to."""
+"""Name of the fleet that scheduled runs observe: the clusters in `STEWARD_CLUSTER`, by their connections in Airflow."""
 
 ASKED = "pulsar_steward.orchestration.fleet_connections"
 
@@ -70,21 +72,21 @@ def members_of(fleet: str, policy: Policy) -> list[Member]:
 
     Raises:
         PolicyError: If the file does not hold up.
-        ConfigurationError: If Airflow's connections cannot be read here, or there is none.
+        ConfigurationError: If no cluster is named, or Airflow's connections cannot be read here.
     """
     if fleet != CONNECTIONS:
         path = Path(fleet)
         return [_of_file(each, path, policy) for each in load_fleet(path).clusters]
-    told = ask_airflow(ASKED, None, list[ConnectedCluster]) if airflow_is_set_up() else None
+    if not os.environ.get(CLUSTER):
+        raise ConfigurationError(
+            f"{CLUSTER} is not set: name the clusters in it, divided by commas, or a file by --fleet"
+        )
+    names = cluster_names(os.environ[CLUSTER])
+    told = ask_airflow(ASKED, names, list[ConnectedCluster]) if airflow_is_set_up() else None
     if told is None:
         raise ConfigurationError(
-            "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, its"
-            f" database and AIRFLOW__CORE__FERNET_KEY, or name a file by --fleet FILE, such as ./{CONNECTIONS}"
-        )
-    if not told:
-        raise ConfigurationError(
-            "no connection of Airflow's database or environment is called pulsar_admin_CLUSTER: add one, or name a"
-            " file of clusters by --fleet FILE, as for connections that only a secrets backend holds"
+            "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, database"
+            " and AIRFLOW__CORE__FERNET_KEY, or name a file by --fleet"
         )
     # Without the variables of this process: a token in them is of another cluster.
     other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
@@ -145,8 +147,8 @@ def side_by_side(
         while waiting or running:
             while waiting and len(running) < at_once:
                 running.append(_begun(waiting.popleft(), arguments, seconds))
-            time.sleep(POLL_SECONDS)
-            now = time.monotonic()
+            sleep(POLL_SECONDS)
+            now = monotonic()
             for each in [each for each in running if each.process.poll() is not None or now >= each.ends_at]:
                 result = _result(each, seconds)
                 running.remove(each)
@@ -163,7 +165,7 @@ def _begun(member: Member, arguments: Sequence[str], seconds: int) -> _Running:
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in "oe")
         process = stack.enter_context(started(command, member.variables or {}, out.fileno(), err.fileno()))
-        return _Running(member, process, out, err, time.monotonic() + seconds, stack.pop_all())
+        return _Running(member, process, out, err, monotonic() + seconds, stack.pop_all())
 
 
 def _result(run: _Running, seconds: int) -> Checkup | str:

@@ -59,7 +59,7 @@ class Fleet(Section):
 
 
 class ConnectedCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster that an Airflow has a connection to.
+    """A cluster that scheduled runs observe, as its connection in Airflow says.
 
     Attributes:
         cluster: Its name in the connection.

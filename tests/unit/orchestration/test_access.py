@@ -14,16 +14,16 @@ from pydantic import SecretStr
 from pulsar_steward.errors import ConfigurationError, NoAccessToken
 from pulsar_steward.orchestration import connections, events
 from pulsar_steward.orchestration.connections import ChangeAccess
+from pulsar_steward.orchestration.fleet_connections import connected
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin
+from pulsar_steward.pulsar.settings import AdminSettings
 from tests.cases import row_by_row
 from tests.oauth2_issuer import Issuer
 from tests.unit.pulsar.scripted import scripted_brokers
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pulsar_steward.pulsar.settings import AdminSettings
 
 SECRET = "hidden-secret"
 
@@ -341,3 +341,13 @@ def test_messages_name_where_credentials_are_from(fields: dict[str, Any], origin
 def test_messages_name_the_connection_that_changes(change: Any) -> None:
     assert change(password=CHANGING).settings.origin == "the connection 'pulsar_change_east'"
     assert change().settings.origin == "the password of the connection 'pulsar_change_east'"
+
+
+def test_a_fleet_has_the_settings_of_each_connection(admin: Any) -> None:
+    """As variables of another process, with the region that the extra names; one that is missing says so."""
+    made = admin(password=SECRET, extra={"region": "eu", "proxy": "http://127.0.0.1:3128"})
+    found = connected("east")
+    assert (found.region, found.trouble) == ("eu", "")
+    assert AdminSettings.from_environment(found.variables, Policy().admin) == made
+    missing = connected("no-such")
+    assert (missing.variables, "no Airflow connection 'pulsar_admin_no-such'" in missing.trouble) == ({}, True)

@@ -84,7 +84,7 @@ class InCommon(msgspec.Struct, frozen=True, kw_only=True):
     shared: Annotated[
         tuple[str, ...],
         Meta(description="of a trouble: versions and regions that few others have"),
-    ] = ()
+    ]
 
 
 class FleetCheckup(msgspec.Struct, frozen=True, kw_only=True):
