@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -31,13 +32,13 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.troubles import TroublesInShort, troubles_in_short
+from pulsar_steward.report.overview import SnapshotSummary, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulsar_steward.ledger.counts import ClusterStates
     from pulsar_steward.pages.sources import Sources
-    from pulsar_steward.report.overview import SnapshotSummary
     from pulsar_steward.snapshots.read import Snapshot
 
 TREND = 24
@@ -216,19 +217,22 @@ def _seen(
     newest = sources.newest(cluster)
     if newest is None:
         return None, None, ()
-    summaries = [sources.summary(each) for each in reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))]
-    trend = tuple(
-        EarlierSnapshot(
-            taken_at=each.meta.taken_at,
-            critical=each.severities[Severity.CRITICAL],
-            warning=each.severities[Severity.WARNING],
-            partial=bool(each.meta.unread),
-        )
-        for each in summaries
-    )
+    earlier = reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))
+    trend = tuple(sources.kept.get(("earlier", each.uri), partial(_earlier, sources, each, newest)) for each in earlier)
     gaps = [(later.taken_at - earlier.taken_at).total_seconds() for earlier, later in pairwise(trend)]
     usual = timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
     return seen_of(sources.summary(newest), sources.now(), usual), troubles_in_short(sources, newest), trend
+
+
+def _earlier(sources: Sources, snapshot: Snapshot, newest: Snapshot) -> EarlierSnapshot:
+    """Of an earlier snapshot the few figures of a trend alone are kept: 50 clusters have more than a thousand."""
+    summary = sources.summary(snapshot) if snapshot.uri == newest.uri else summary_of(snapshot)
+    return EarlierSnapshot(
+        taken_at=summary.meta.taken_at,
+        critical=summary.severities[Severity.CRITICAL],
+        warning=summary.severities[Severity.WARNING],
+        partial=bool(summary.meta.unread),
+    )
 
 
 def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnapshot:

@@ -15,6 +15,7 @@ from pulsar_steward.errors import SnapshotError, StewardError
 from pulsar_steward.ledger.counts import ledger_counts
 from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.events import LedgerEvent
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
+
+MOST_CARDS = 6
+"""Number of clusters up to which each has a card; more of them are a table."""
 
 EVENTS = 100
 EVENTS_OF_TROUBLE = 10
@@ -73,8 +77,9 @@ class Pages:
         return router
 
     def clusters(self, request: Request) -> Response:
-        """A card for each cluster."""
-        return self.renderer.page(request, "clusters.html.j2", cards=cluster_cards(self.sources))
+        """A card for each cluster; of many a row in a table."""
+        cards, shown = cluster_cards(self.sources), {"most_cards": MOST_CARDS, "healths": list(ClusterHealth)}
+        return self.renderer.page(request, "clusters.html.j2", cards=cards, **shown)
 
     def cluster(
         self,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_KEPT = 400
-"""Maximum number of cached results from snapshots; snapshots never change, so none expires."""
+MAX_KEPT = 2_000
+"""Maximum number of cached results from snapshots, enough for the trends of 50 clusters: none of them expires."""
 
 MAX_KEPT_LARGE = 42
 """The same for results that grow with findings or bundles: seven per snapshot, so enough for six clusters."""

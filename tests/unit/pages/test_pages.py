@@ -19,14 +19,17 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.outside_text import shown
+from pulsar_steward.pages import clusters
 from pulsar_steward.pages.html import make_app
+from pulsar_steward.pages.sources import SnapshotCache
 from pulsar_steward.policy.never_asked import never_asked_entry
 from pulsar_steward.report.details import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
+from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client, pages_of
 from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, system_bundles, tc_batch
-from tests.unit.report_checkup.snapshots import meta
+from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +71,32 @@ def test_cards_say_what_matters(client: Client) -> None:
         "22 h 13 min ago: 4 done",
     ):
         assert said in read
+
+
+def test_many_clusters_are_a_table_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row each, the worst first, plain without scripts; a second look at fifty clusters reads no snapshot anew."""
+    ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
+    for number in range(50):
+        for age in range(3):
+            ill = skewed() if number == 49 else {}
+            at, name = NOW - timedelta(minutes=15 * age), f"c{number:02}"
+            observed(tmp_path / "snapshots", name, at, whole=number != 48, **ill)
+    client = pages_of(tmp_path)
+    page = client.get("/").text
+    assert 'class="card' not in page
+    rows = re.findall(r'<tr class="row" data-health="(\w+)"><th scope="row"><a href="/steward/clusters/(\w+)"', page)
+    assert rows[:3] == [("critical", "c49"), ("unknown", "c48"), ("healthy", "c00")]
+    assert len(rows) == 50
+    assert "data-filters hidden" in page
+    assert '<th scope="col">Health</th>' in page
+    monkeypatch.setattr(clusters, "summary_of", None)
+    monkeypatch.setattr(SnapshotCache, "get", _only_kept)
+    assert client.get("/").text == page
+
+
+def _only_kept(cache: SnapshotCache, key: Any, read: Any) -> Any:
+    assert key in cache._things, key
+    return cache._things[key]
 
 
 def test_a_halt_beside_the_ledger_is_shown(shown_folder: Path, plans: Plans) -> None:

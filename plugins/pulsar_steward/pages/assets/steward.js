@@ -31,7 +31,7 @@
   var chosen = -1;
   function all(within, selector) { return Array.prototype.slice.call(within.querySelectorAll(selector)); }
   function choose(step) {
-    var rows = all(document, ".row");
+    var rows = all(document, ".row:not([hidden])");
     if (!rows.length) { return; }
     if (rows[chosen]) { rows[chosen].classList.remove("chosen"); }
     chosen = Math.max(0, Math.min(rows.length - 1, chosen + step));
@@ -66,6 +66,51 @@
     if (navigator.clipboard) { navigator.clipboard.writeText(code.textContent).then(copied, select); } else { select(); }
   });
 
+  // A table sorts and filters here, without asking again; the choice stays when the page is brought up to date.
+  var view = { column: -1, down: false, text: "", health: "" };
+  function cell(row) { var each = row.cells[view.column]; return each.dataset.value || each.textContent.trim(); }
+  function order(one, other) {
+    var x = cell(one), y = cell(other), by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+    return view.down ? -by : by;
+  }
+  function arrange() {
+    var table = document.querySelector("table[data-sorts]"), form = document.querySelector("form[data-filters]"), shown = 0;
+    if (!table) { return; }
+    var body = table.tBodies[0], rows = all(body, "tr");
+    all(table, "thead th").forEach(function (head) {
+      if (!head.querySelector("button")) {
+        var button = document.createElement("button");
+        button.type = "button";
+        button.textContent = head.textContent;
+        head.replaceChildren(button);
+      }
+      if (head.cellIndex === view.column) { head.setAttribute("aria-sort", view.down ? "descending" : "ascending"); } else { head.removeAttribute("aria-sort"); }
+    });
+    if (view.column >= 0) { rows.sort(order).forEach(function (row) { body.appendChild(row); }); }
+    rows.forEach(function (row) {
+      row.hidden = row.textContent.toLowerCase().indexOf(view.text.toLowerCase()) < 0 || (view.health !== "" && row.dataset.health !== view.health);
+      shown += row.hidden ? 0 : 1;
+    });
+    form.hidden = false;
+    form.elements.text.value = view.text;
+    form.elements.health.value = view.health;
+    form.querySelector("output").textContent = shown + " of " + rows.length + " shown";
+  }
+  document.addEventListener("click", function (event) {
+    var button = event.target.closest("table[data-sorts] th button"), head = button && button.parentNode;
+    if (!head) { return; }
+    view.down = view.column === head.cellIndex ? !view.down : head.classList.contains("n");
+    view.column = head.cellIndex;
+    arrange();
+  });
+  document.addEventListener("input", function (event) {
+    if (!event.target.form || !event.target.form.matches("[data-filters]")) { return; }
+    view[event.target.name] = event.target.value;
+    arrange();
+  });
+  document.addEventListener("submit", function (event) { if (event.target.matches("[data-filters]")) { event.preventDefault(); } });
+  arrange();
+
   // What changes is put into its place while somebody looks: folds, focus and position stay. After a failure less often.
   var failures = 0;
   function named(fold) { return fold.id || fold.querySelector("summary").textContent; }
@@ -79,6 +124,7 @@
       all(before, "details").forEach(function (each) { open[named(each)] = each.open; });
       all(after, "details").forEach(function (each) { if (named(each) in open) { each.open = open[named(each)]; } });
       before.replaceChildren.apply(before, Array.prototype.slice.call(after.childNodes));
+      arrange();
       document.querySelector(".clock").textContent = page.querySelector(".clock").textContent;
       document.body.dataset.refresh = page.body.dataset.refresh || "";
       if (place >= 0) {
