@@ -14,7 +14,9 @@ from lab.waiting import wait_until
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.pages.html import make_app
 from tests.browser.serving import MIDDLE, NARROW, WIDE, console_of, is_within_the_window, opened, served
-from tests.unit.pages.scenes import observations, sources_of, told
+from tests.builders import NOW
+from tests.unit.pages.scenes import observations, observed, sources_of, told
+from tests.unit.report_checkup.snapshots import skewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +84,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     nothing = tmp_path_factory.mktemp("nothing")
     open_ledger(f"sqlite:///{nothing / 'ledger.db'}").dispose()
     outer.mount("/nothing/steward", make_app(sources_of(nothing), lambda: None))
+    fleet = tmp_path_factory.mktemp("fleet")
+    open_ledger(f"sqlite:///{fleet / 'ledger.db'}").dispose()
+    for number in range(50):
+        observed(fleet / "snapshots", f"c{number:02}", NOW, whole=number != 48, **(skewed() if number == 49 else {}))
+    outer.mount("/fleet/steward", make_app(sources_of(fleet), lambda: None))
     with served(outer) as url:
         outer.url = url
         yield outer
@@ -93,6 +100,7 @@ def paths(shown: Shown) -> dict[str, str]:
     return {
         "clusters": "/steward/",
         "clusters-none": "/nothing/steward/",
+        "clusters-fifty": "/fleet/steward/",
         "cluster": "/steward/clusters/east",
         "cluster-well": "/steward/clusters/west",
         "cluster-halted": "/steward/clusters/north",
@@ -164,3 +172,23 @@ def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
     press(Keys.ESCAPE)
     press("h")
     wait_until(lambda: browser.current_url.endswith("/steward/history"), "history is opened", 10)
+
+
+def test_fifty_clusters_are_sorted_and_filtered_without_asking_again(browser: Chrome, shown: Shown) -> None:
+    """By click and by key; the order is told to screen readers, and stays when the page is brought up to date."""
+    opened(browser, f"{shown.url}/fleet/steward/")
+    rows = "return [...document.querySelectorAll('tbody tr:not([hidden])')].map(each => each.cells[0].textContent)"
+    assert browser.execute_script(rows)[:3] == ["c49", "c48", "c00"]
+    head = browser.find_element("xpath", "//th[button='Cluster']")
+    head.find_element("tag name", "button").send_keys(Keys.ENTER)
+    assert browser.execute_script(rows) == [f"c{number:02}" for number in range(50)]
+    head.find_element("tag name", "button").click()
+    assert (browser.execute_script(rows)[0], head.get_attribute("aria-sort")) == ("c49", "descending")
+    browser.find_element("name", "text").send_keys("C4")
+    assert browser.execute_script(rows) == [f"c{number}" for number in range(49, 39, -1)]
+    assert browser.find_element("tag name", "output").text == "10 of 50 shown"
+    browser.find_element("css selector", "option:nth-child(4)").click()
+    browser.find_element("tag name", "h1").click()
+    browser.find_element("tag name", "body").send_keys("r")
+    wait_until(lambda: browser.execute_script("return !document.querySelector('#main').contains(arguments[0])", head))
+    assert browser.execute_script(rows) == []
