@@ -78,8 +78,8 @@ class Pages:
 
     def clusters(self, request: Request) -> Response:
         """A card for each cluster; of many a row in a table."""
-        cards, shown = cluster_cards(self.sources), {"most_cards": MOST_CARDS, "healths": list(ClusterHealth)}
-        return self.renderer.page(request, "clusters.html.j2", cards=cards, **shown)
+        cards, healths = cluster_cards(self.sources), list(ClusterHealth)
+        return self.renderer.page(request, "clusters.html.j2", cards=cards, most_cards=MOST_CARDS, healths=healths)
 
     def cluster(
         self,

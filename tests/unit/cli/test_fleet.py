@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from pulsar_steward.report.checkup.document import Checkup
     from tests.unit.cli.conftest import Steward
 
 TOKEN = "made.up-token_of-a.superuser"
@@ -52,7 +53,12 @@ def test_one_that_hangs_and_one_that_refuses_do_not_stop_the_others(
     """Each has its line with the reason and the remedy; the exit code is the worst; no token is anywhere."""
     monkeypatch.chdir(tmp_path)
     result, ended_ones = fleet._result, list[str]()
-    monkeypatch.setattr(fleet, "_result", lambda run, _: ended_ones.append(run.member.name) or result(run, 20))
+
+    def noted(run: fleet._Running, seconds: int) -> Checkup | str:
+        ended_ones.append(run.member.name)
+        return result(run, seconds)
+
+    monkeypatch.setattr(fleet, "_result", noted)
     # The time of the one that hangs is over when the others have ended, however busy this machine is.
     monkeypatch.setattr(fleet, "monotonic", lambda: 21.0 if len(ended_ones) == 4 else 0.0)
     with ExitStack() as stack:
