@@ -247,14 +247,14 @@ log = logging.getLogger(__name__)
 
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self';"
-        " frame-ancestors 'self'; base-uri 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+        " form-action 'self'; frame-ancestors 'self'; base-uri 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Pages run no script and load only their own files, and only Airflow's own pages may frame them."""
+"""Pages run and load nothing but their own files, and only Airflow's own pages may frame them."""
 
 
 STATUSES = {NotKnown: 404, NotUnderstood: 400}

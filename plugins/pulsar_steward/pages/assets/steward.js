@@ -103,11 +103,13 @@
     view.column = head.cellIndex;
     arrange();
   });
-  document.addEventListener("input", function (event) {
+  function filter(event) {
     if (!event.target.form || !event.target.form.matches("[data-filters]")) { return; }
     view[event.target.name] = event.target.value;
     arrange();
-  });
+  }
+  document.addEventListener("input", filter);
+  document.addEventListener("change", filter);
   document.addEventListener("submit", function (event) { if (event.target.matches("[data-filters]")) { event.preventDefault(); } });
   arrange();
 
