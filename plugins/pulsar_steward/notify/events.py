@@ -24,14 +24,14 @@ from pulsar_steward.outside_text import shown
 from pulsar_steward.report.since import compared
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.ledger.halts import HaltRow
     from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
-    from pulsar_steward.report.checkup.document import ChangedTrouble, TroubleReport
+    from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, TroubleReport
     from pulsar_steward.report.since import Look
 
 MAX_NAME = 200
@@ -187,15 +187,23 @@ def trouble_notices(cluster: str, looks: Sequence[Look]) -> Iterator[Notice]:
             yield _trouble_notice(cluster, Occasion.FINDING_NEW, look, one, by_id[one.trouble_id])
         for one in difference.gone:
             yield _trouble_notice(cluster, Occasion.FINDING_GONE, look, one, by_id[one.trouble_id])
-        standing = _standing(look, standing, {one.trouble_id for one in (*difference.new, *difference.worse)})
+        standing = _standing(look, standing, difference)
 
 
-def _standing(look: Look, before: Look, told: Collection[str]) -> Look:
-    """What stands after a look: a trouble that it judged only in part is as it was before, unless it was told anew."""
-    unjudged = {one.trouble_id: one for one in before.troubles if not look.has_judged(one)}
-    now = [one if one.trouble_id in told else unjudged.pop(one.trouble_id, one) for one in look.troubles]
-    rest = [one for name, one in unjudged.items() if name not in told]
-    return replace(look, troubles=(*now, *rest), judged=look.judged | before.judged)
+def _standing(look: Look, before: Look, difference: SinceLook) -> Look:
+    """What stands after a look: a trouble that it saw only in part is as it was before, unless it was told anew."""
+    told = {each.trouble_id for each in (*difference.new, *difference.worse)}
+    old = {each.trouble_id: each for each in before.troubles}
+    now = [
+        each if each.trouble_id in told or look.has_counted(each) else old.get(each.trouble_id, each)
+        for each in look.troubles
+    ]
+    return replace(
+        look,
+        troubles=(*now, *(old[each.trouble_id] for each in difference.unseen)),
+        counted=look.counted | before.counted,
+        judged=look.judged | before.judged,
+    )
 
 
 def _trouble_notice(

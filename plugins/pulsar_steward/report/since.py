@@ -49,17 +49,22 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Troubles of one snapshot, and the conclusions from their absence.
 
     Attributes:
-        judged: Checks for which a missing finding means no problem: they judged the snapshot, it is complete, and all
-            their findings are listed.
+        counted: Checks that judged the snapshot, which is complete: their numbers are.
+        judged: Those of them whose findings are all listed, so that a missing one means no problem.
     """
 
     snapshot_id: str
     taken_at: datetime
     troubles: tuple[TroubleReport, ...]
+    counted: frozenset[str]
     judged: frozenset[str]
 
+    def has_counted(self, trouble: TroubleReport) -> bool:
+        """True if all checks of a trouble judged the whole cluster."""
+        return self.counted.issuperset(trouble.check_ids)
+
     def has_judged(self, trouble: TroubleReport) -> bool:
-        """True if all checks of a trouble judged the snapshot."""
+        """True if the trouble would be there, if its checks had found it."""
         return self.judged.issuperset(trouble.check_ids)
 
 
@@ -70,16 +75,14 @@ def look_of(snapshot: Snapshot) -> Look:
         SnapshotError: If it cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    judged = (
-        verdict.check_id
-        for verdict in snapshot.verdicts()
-        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
-    )
+    verdicts = () if meta.unread else snapshot.verdicts()
+    counted = {each.check_id: each for each in verdicts if each.outlook is not Outlook.UNKNOWN}
     return Look(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
         troubles=troubles_shown(snapshot),
-        judged=frozenset(judged),
+        counted=frozenset(counted),
+        judged=frozenset(name for name, each in counted.items() if not each.more),
     )
 
 
@@ -105,7 +108,7 @@ def since_look(snapshot: Snapshot, span: timedelta) -> SinceLook | None:
     notes = (
         "the oldest look that is kept" if then.taken_at > wanted else "",
         "no look lies in between" if then.taken_at < wanted - span else "",
-        "that look was partial" if not then.judged else "",
+        "that look was partial" if not then.counted else "",
     )
     return msgspec.structs.replace(compared(now, then), note=", ".join(filter(None, notes)))
 
@@ -124,11 +127,11 @@ def compared(now: Look, then: Look) -> SinceLook:
     for each in present:
         former = known.get(each.trouble_id) or _of_same_cause(each, left.values())
         if former is None:
-            stood = each.since is not None and each.since <= then.taken_at and not then.has_judged(each)
+            stood = each.since is not None and each.since <= then.taken_at and not then.has_counted(each)
             new += [] if stood else [_changed(each)]
             continue
         left.pop(former.trouble_id, None)
-        if change := _how_worse(former, each, counted=then.has_judged(each)):
+        if change := _how_worse(former, each, counted=then.has_counted(each)):
             worse.append(_changed(each, change))
     over = [each for each in left.values() if not _goes_on(each, present)]
     return SinceLook(

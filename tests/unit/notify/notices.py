@@ -106,6 +106,7 @@ def a_snapshot(
         snapshot_id=f"{CLUSTER}-{number}",
         taken_at=NOW + number * timedelta(minutes=15),
         troubles=tuple(trouble_report(each, ()) for each in troubles),
+        counted=frozenset(judged),
         judged=frozenset(judged),
     )
 

@@ -35,7 +35,8 @@ def troubles(*findings: Finding) -> list[TroubleReport]:
 def look(troubles: list[TroubleReport], *, judged: bool = True) -> Look:
     """A look with these troubles; one that judged nothing was partial."""
     every = frozenset(each for trouble in troubles for each in trouble.check_ids) | {"subscription-stalled", QUOTA}
-    return Look(snapshot_id="s", taken_at=NOW, troubles=tuple(troubles), judged=every if judged else frozenset())
+    known = every if judged else frozenset()
+    return Look(snapshot_id="s", taken_at=NOW, troubles=tuple(troubles), counted=known, judged=known)
 
 
 def change(then: list[TroubleReport], now: list[TroubleReport]) -> SinceLook:
