@@ -206,7 +206,7 @@ def test_two_looks_at_once_are_two_snapshots(tmp_path: Path) -> None:
     """A snapshot is named by its second: of two looks that begin in the same one, the second one waits for the next."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster, ThreadPoolExecutor() as two:
         target = Target(urls=cluster.admin_urls, policy=Policy())
-        looks = [two.submit(look, target, tmp_path, lambda words: None) for _ in range(2)]
+        looks = [two.submit(look, target, tmp_path, lambda _: None) for _ in range(2)]
         kept = {each.result() for each in looks}
     assert len(kept) == 2
     assert all(open_snapshot(each).meta().cluster == "local" for each in kept)

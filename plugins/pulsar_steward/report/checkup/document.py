@@ -209,7 +209,7 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
     gone: tuple[ChangedTrouble, ...]
     unseen: Annotated[
         tuple[ChangedTrouble, ...], Meta(description="not found, and not judged either: the snapshot is partial")
-    ] = ()
+    ]
     note: Annotated[str, Meta(description="how the earlier snapshot differs from the one that was asked for")] = ""
 
     @property
