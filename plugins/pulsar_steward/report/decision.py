@@ -12,7 +12,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
+from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
@@ -200,7 +200,8 @@ def _evicts(step: Step) -> bool:
 
 def _lost(losses: Sequence[Loss], *, known: bool) -> str:
     if not known:
-        return "messages, how many is not known,"
+        some = _lost(losses, known=True).replace("up to", "at least", 1) if losses else "messages"
+        return f"{some}, how many {'in all ' if losses else ''}is not known,"
     messages, size = total(loss.messages for loss in losses), size_in_words(total(loss.bytes for loss in losses))
     topics = sum(len(loss.topics) + loss.more for loss in losses)
     of_topics = f" of {counted(topics, 'topic')}" if topics else ""
@@ -269,7 +270,8 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
     if moving:
         seconds = seconds_without_service(batch, policy) if policy else None
         lasts = f"about {seconds_in_words(seconds, rounded=True)}" if seconds else "a moment"
-        topics = counted(sum(step.touched.topics for step in moving), "partition is", "partitions are")
+        number = sum(step.touched.topics for step in moving)
+        topics = counted(number, "partition is", "partitions are") if number else "its bundles are"
         number = sum(step.touched.clients for step in moving)
         clients = counted(number, "client reconnects", "clients reconnect") if number else "no client is connected"
         parts = [f"{topics} not served for {lasts}, one bundle after the other", clients]
@@ -277,8 +279,10 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         parts.append(counted(coordinators, "transaction coordinator pauses", "transaction coordinators pause"))
     if again := sum(step.moving_messages.again for step in moving):
         parts.append(f"up to {counted(again, 'acknowledged message comes', 'acknowledged messages come')} again")
-    if volatile := sum(step.moving_messages.volatile_topics for step in moving):
-        lost = counted(sum(step.moving_messages.lost for step in moving), "message")
+    volatile = sum(step.moving_messages.volatile_topics for step in moving)
+    messages = sum(step.moving_messages.lost for step in moving)
+    if volatile and messages:
+        lost = counted(messages, "message")
         parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost}")
     return f"{'; '.join(parts)}."
 
@@ -300,18 +304,15 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
-    change = steps[0].change
+    lost = "deleted" if losing else "lost" if any(step.moving_messages.lost for step in steps) else ""
     if final == len(steps):
         return "It cannot be undone."
     if final:
-        words = f"{final:,} of {counted(len(steps), 'step')} cannot be undone"
-    elif len(steps) > 1:
-        words = "All steps can be reverted"
-    else:
-        words = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'} can be reverted"
-    if losing:
-        return f"{words}; deleted messages cannot."
-    return f"{words}; lost messages cannot." if any(step.moving_messages.lost for step in steps) else f"{words}."
+        nor = f", nor {lost} messages" if lost else ""
+        return f"{final:,} of {counted(len(steps), 'step')} cannot be undone{nor}."
+    change = steps[0].change
+    one = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'}"
+    return f"{'All steps' if len(steps) > 1 else one} can be reverted{f'; {lost} messages cannot' if lost else ''}."
 
 
 def _rejected(batch: Batch) -> str:
@@ -321,8 +322,10 @@ def _rejected(batch: Batch) -> str:
             return "If rejected, brokers go on evicting unread messages over the present limit."
         stays = not batch.is_rollback and any(each.severity is not Severity.INFO for each in batch.findings)
         return f"If rejected, {'the trouble stays' if stays else 'nothing changes'}."
-    many = entries_in_words(total(loss.messages for loss in averted))
-    return f"If rejected, brokers may delete up to {many} unread."
+    messages = total(loss.messages for loss in averted)
+    if messages is None:
+        return "If rejected, brokers may delete unread messages, how many is not known."
+    return f"If rejected, brokers may delete up to {counted(messages, 'unread entry', 'unread entries')}."
 
 
 def _evicts_now(step: Step) -> bool:

@@ -195,3 +195,12 @@ def test_a_pace_longer_than_the_approval_is_told() -> None:
     assert "It takes" not in decision_of(a_plan(batch), batch, policy, now=NOW).when
     many = batch_of(*[MOVE] * 100)
     assert "the rest is refused" in decision_of(a_plan(many), many, policy, now=NOW).when
+
+
+def test_what_is_known_of_a_loss_is_told() -> None:
+    """Beside a step whose loss is not known, the others' is the least; of none at all, only that it is not known."""
+    known = a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)
+    unknown = a_step(evicting(2), undo=evicting(2).inverse)
+    lost = "at least 640,001 unread entries of 1 topic (4 GiB), how many in all is not known"
+    assert headline(batch_of(known, unknown)) == f"Evicts {lost}, in 2 namespaces, now"
+    assert headline(batch_of(unknown)) == "Evicts messages, how many is not known, in shop/n02, now"
