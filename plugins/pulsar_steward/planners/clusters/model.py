@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.topics import OWN_TENANT
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -41,6 +39,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name in Steward.
+        pulsar_name: Its own name (``clusterName``), which policies of namespaces name; empty: the same.
         region: Its region; None: none was declared.
         ceilings: The most that it should carry, by resource; a missing one is not known and does not bound.
         own: Load that no namespace takes along, such as Pulsar's own topics.
@@ -48,6 +47,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    pulsar_name: str = ""
     region: str | None = None
     ceilings: Amounts
     own: Amounts = {}
@@ -62,7 +62,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
         member: The member; None: a new namespace that has to be placed.
         load: Its part of the member's load.
         growth: Growth of its load in a day; None: not known.
-        allowed: Members that its policies allow; None: all.
+        allowed: Clusters that its policies allow, by Pulsar's names; None: all.
         pinned: Reason why it cannot be moved; None: it can.
     """
 
@@ -146,11 +146,6 @@ def used_part(load: int, ceiling: float) -> float:
     if ceiling > 0:
         return load / ceiling
     return math.inf if load > 0 else 0.0
-
-
-def is_pulsars_own(namespace: str) -> bool:
-    """True for a namespace of Pulsar's own tenant, which belongs to its cluster."""
-    return namespace.startswith(OWN_TENANT)
 
 
 def uses_of(cluster: LogicalCluster, homes: Mapping[int, str | None]) -> tuple[MemberUse, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -19,14 +20,14 @@ from pulsar_steward.planners.clusters.model import RESOURCES, Holding, LogicalCl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-SWAPPED = 50
-"""Number of a member's moves, those of the most bytes, that are compared with each namespace that stays."""
+SWAPPED, TRIED = 50, 20
+"""Number of a member's moves, those of the most bytes, and of namespaces that each of them is replaced by on trial."""
 
 WORDS = {"topics": "topics", "metadata_nodes": "metadata nodes", "millicpu": "CPU", "stored_bytes": "disk"}
 """Resources in words; keys are values of `Resource`."""
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class NamespaceMove(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace that goes to another member, or a new one's place (`source` is None), and why."""
 
     namespace: str
@@ -44,12 +45,12 @@ class Unplaced(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True):
+class NamespacePlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Result of `place`: how full members are before and after, and what has to be moved for it."""
 
     before: tuple[MemberUse, ...]
     after: tuple[MemberUse, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[NamespaceMove, ...]
     unplaced: tuple[Unplaced, ...]
 
     @property
@@ -96,7 +97,7 @@ _ORDERS: tuple[_Order, ...] = (
 """Orders in which a member's namespaces are tried, by their relief and the member's excess; the best result counts."""
 
 
-def place(cluster: LogicalCluster) -> Placement:
+def place(cluster: LogicalCluster) -> NamespacePlacement:
     """Places namespaces so that no member is over a ceiling, as far as that can be, with few bytes moved.
 
     The same cluster gives the same result, in whatever order its members and namespaces are given. No move breaks a
@@ -108,7 +109,7 @@ def place(cluster: LogicalCluster) -> Placement:
     """
     cluster = _in_order(cluster)
     best = min((_Search(cluster).run(order) for order in _ORDERS), key=lambda search: search.cost)
-    return Placement(
+    return NamespacePlacement(
         before=uses_of(cluster, {}),
         after=uses_of(cluster, {number: cluster.members[each].name for number, each in best.homes.items()}),
         moves=tuple(sorted(best.moves(), key=lambda move: (move.source or "", move.namespace))),
@@ -139,7 +140,7 @@ class _Search:
         self._holdings = cluster.holdings
         self._ceilings = [[each.ceilings.get(it, math.inf) for it in RESOURCES] for each in cluster.members]
         self._loads = [[each.own.get(it, 0) for it in RESOURCES] for each in cluster.members]
-        self._serving: dict[str, set[int]] = defaultdict(set)
+        self._serving: dict[str, set[int]] = defaultdict(set)  # those that are left, too
         self._group_parts: dict[int, Counter[int]] = defaultdict(Counter)
         self._group_sizes: Counter[int] = Counter()
         self._left: list[int] = [0] * len(cluster.members)
@@ -149,7 +150,9 @@ class _Search:
         for unit in self._units:
             self._of_member[unit.source].append(unit)
             if unit.source is not None:
-                self._add(unit, unit.source)
+                self._change(unit, unit.source, 1)
+                for name in unit.namespaces:
+                    self._serving[name].add(unit.source)
         for unit in self._units:
             if unit.group is not None and unit.source is not None:
                 self._group_sizes[unit.group] = len(self._of_group(unit.group))
@@ -179,7 +182,7 @@ class _Search:
         copied = sum(self._holdings[number].stored_bytes for number in self.homes)
         return without, excess, copied, len(self.homes)
 
-    def moves(self) -> Iterator[Move]:
+    def moves(self) -> Iterator[NamespaceMove]:
         """The moves, each with its reason."""
         for unit in self._units:
             if not self._has_moved(unit):
@@ -192,7 +195,7 @@ class _Search:
                 why = f"{why}, with all namespaces of the tenants that stay together"
             for number in unit.numbers:
                 each = self._holdings[number]
-                yield Move(
+                yield NamespaceMove(
                     namespace=each.namespace,
                     source=each.member,
                     target=target,
@@ -247,7 +250,7 @@ class _Search:
             return "leaves the logical cluster"
         if source is not None and self._members[source].region != member.region:
             return "in another region"
-        if any(each.allowed is not None and member.name not in each.allowed for each in held):
+        if any(each.allowed is not None and (member.pulsar_name or member.name) not in each.allowed for each in held):
             return "not allowed by its policies"
         return None
 
@@ -275,22 +278,17 @@ class _Search:
     def _spare(self, unit: _Unit, number: int) -> None:
         """Takes a move back, if the member needs it no more."""
         excess = self._excess(number)
-        if self._excess(number, plus=unit) <= excess and not any(number in self._serving[it] for it in unit.namespaces):
+        if self._excess(number, plus=unit) <= excess:
             self._give_back(unit)
 
     def _swap(self, unit: _Unit, stayed: list[_Unit], number: int) -> None:
         """Moves one of fewer bytes in place of another one, if that relieves the member as much."""
         excess = self._excess(number)
-        if any(number in self._serving[it] for it in unit.namespaces):
-            return
-        for other in stayed:
-            if other.stored_bytes >= unit.stored_bytes:
-                return
-            if self._excess(number, without=other, plus=unit) > excess:
-                continue
+        fewer = takewhile(lambda other: other.stored_bytes < unit.stored_bytes, stayed)
+        as_good = (each for each in fewer if self._excess(number, without=each, plus=unit) <= excess)
+        for other in islice(as_good, TRIED):
             back = self._give_back(unit)
-            target = self._target(other)
-            if target is not None:
+            if (target := self._target(other)) is not None:
                 self._move(other, target)
                 stayed.remove(other)
                 return
@@ -366,29 +364,22 @@ class _Search:
 
     def _move(self, unit: _Unit, target: int) -> None:
         if unit.source is not None:
-            self._remove(unit, unit.source)
-        self._add(unit, target)
+            self._change(unit, unit.source, -1)
+        self._change(unit, target, 1)
+        for name in unit.namespaces:
+            self._serving[name].add(target)
         self.homes.update(dict.fromkeys(unit.numbers, target))
 
     def _give_back(self, unit: _Unit) -> int:
         """Takes a move back; returns where it had led to."""
         target = self.homes[unit.numbers[0]]
-        self._remove(unit, target)
+        self._change(unit, target, -1)
         if unit.source is not None:
-            self._add(unit, unit.source)
-        for number in unit.numbers:
+            self._change(unit, unit.source, 1)
+        for number, name in zip(unit.numbers, unit.namespaces, strict=True):
+            self._serving[name].discard(target)
             del self.homes[number]
         return target
-
-    def _add(self, unit: _Unit, number: int) -> None:
-        self._change(unit, number, 1)
-        for name in unit.namespaces:
-            self._serving[name].add(number)
-
-    def _remove(self, unit: _Unit, number: int) -> None:
-        self._change(unit, number, -1)
-        for name in unit.namespaces:
-            self._serving[name].discard(number)
 
     def _change(self, unit: _Unit, number: int, sign: int) -> None:
         self._loads[number] = [load + sign * more for load, more in zip(self._loads[number], unit.load, strict=True)]
