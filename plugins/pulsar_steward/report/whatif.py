@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.clusters.place import NamespacePlacement
 
 NEVER_KNOWN = (
-    "Topics that no broker has loaded, and namespaces that other clusters alone serve, are in no snapshot.",
+    "Topics that no broker has loaded are in no snapshot.",
     "CPU is divided among namespaces by their bytes in and out, and is not forecast.",
     "Of a new cluster only its ceiling of topics is known.",
 )
@@ -179,7 +179,8 @@ def _differences(found: Differences) -> Iterator[str]:
             f" which do not replicate them, such as {clash.example}"
         )
     if found.unserved:
-        yield f"no member serves {named(found.unserved)}: its policies name no cluster"
+        words = counted(len(found.unserved), "namespace is", "namespaces are")
+        yield f"{words} served by no member, as policies name other clusters or none: {named(found.unserved)}"
     for each in found.differing:
         values = (f"{value} ({named(members)})" for value, members in each.members.items())
         yield f"{each.name}: {'; '.join(values)}"

@@ -43,7 +43,7 @@ class Differing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
-    """Clashes, namespaces whose policies name no cluster, so that nobody serves them, and values that differ."""
+    """Clashes, namespaces that are listed but that no member serves, and values that differ."""
 
     clashes: tuple[Clash, ...]
     unserved: tuple[str, ...]
@@ -91,7 +91,8 @@ def _topics(snapshot: Snapshot, namespaces: Sequence[str]) -> set[str]:
 
 def _unserved(facts: Sequence[MemberFacts]) -> tuple[str, ...]:
     served = {name for each in facts for name, clusters in each.replication.items() if clusters != frozenset()}
-    return tuple(sorted({name for each in facts for name in each.replication} - served))
+    listed = {name for each in facts for name in (*each.replication, *(each.meta.served_elsewhere or ()))}
+    return tuple(sorted(listed - served))
 
 
 def _differing(values: dict[str, dict[str, str]]) -> Iterable[Differing]:

@@ -172,6 +172,7 @@ def member_facts(snapshot: Snapshot, policy: Policy) -> MemberFacts:
         f"{counted(len(meta.unread), 'part')} could not be read: its load is a lower bound": meta.unread,
         "its brokers do not all report CPU and processors: no ceiling of CPU": used is None,
         "no bookie's disk was read (`collect.metrics_urls`): no ceiling of disks": not disk.percent,
+        "namespaces that only other clusters serve were not kept yet": meta.served_elsewhere is None,
         "no whole snapshot was taken 6 h before or more, of the last day: no growth": growths is None,
     }
     return MemberFacts(

@@ -94,6 +94,7 @@ def test_growth_is_that_of_a_day(tmp_path: Path, hours: int, about: dict[str, An
     ("part unread", {"about": {"unread_namespaces": ["a/b"]}}, "east: 1 part could not be read: its load is a lower"),
     ("no processors", {"brokers": [{"broker": "a:1", "read": True, "cpu_percent": 1.0}]}, "no ceiling of CPU"),
     ("no disks", {}, "no ceiling of disks"),
+    ("an old one", {}, "only other clusters serve were not kept yet"),
 )
 def test_what_is_not_known_is_said(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
     usual = {"leader": False, "read_milliseconds": 1}
@@ -155,8 +156,10 @@ def test_differences_between_members(tmp_path: Path) -> None:
         "a/untold": Held(1, 1, None),
     }
     west = {"a/apart": Held(3, 3, ("west",)), "a/both": Held(1, 1, ("east", "west"))}
+    elsewhere = {"served_elsewhere": ["a/gone", "a/west"]}
+    west["a/west"] = Held(1, 1, ("west",))
     uris = [
-        write_member(tmp_path, "east", east, settings={"brokerDeduplicationEnabled": "true"}),
+        write_member(tmp_path, "east", east, about=elsewhere, settings={"brokerDeduplicationEnabled": "true"}),
         write_member(tmp_path, "west", west, settings={"brokerDeduplicationEnabled": "false"}, version="4.0.6"),
     ]
     opened = [open_snapshot(uri) for uri in uris]
@@ -164,7 +167,7 @@ def test_differences_between_members(tmp_path: Path) -> None:
     assert [(each.namespace, each.members, each.topics, each.example) for each in found.clashes] == [
         ("a/apart", ("east", "west"), 1, "persistent://a/apart/t")
     ]
-    assert found.unserved == ("a/nobody",)
+    assert found.unserved == ("a/gone", "a/nobody")
     assert {each.name: each.members for each in found.differing} == {
         "brokerDeduplicationEnabled": {"true": ("east",), "false": ("west",)},
         "version": {"4.0.7": ("east",), "4.0.6": ("west",)},
