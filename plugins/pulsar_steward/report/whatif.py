@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NEVER_KNOWN = (
     "Topics that no broker has loaded are in no snapshot.",
+    "Clusters that a tenant may use (`allowedClusters`) are in no snapshot: a move may need another one there.",
     "CPU is divided among namespaces by their bytes in and out, and is not forecast.",
     "Of a new cluster only its ceiling of topics is known.",
 )

@@ -195,7 +195,9 @@ def member_facts(snapshot: Snapshot, policy: Policy) -> MemberFacts:
                 load=users.get(name, {}),
                 growth=None if growths is None else growths.get(name, {}),
                 allowed=frozenset(document.allowed_clusters) if document and document.allowed_clusters else None,
-                pinned=_pinned(rows.get(name), document),
+                pinned="brokers of its member could not be read"
+                if meta.unread_brokers
+                else _pinned(rows.get(name), document),
             )
             for name, document in documents.items()
         ),

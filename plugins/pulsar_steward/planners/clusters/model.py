@@ -44,6 +44,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         ceilings: The most that it should carry, by resource; a missing one is not known and does not bound.
         own: Load that no namespace takes along, such as Pulsar's own topics.
         leaving: True if all namespaces have to leave it, and none may come.
+        whole: False if brokers could not be read: neither its load nor its ceilings are known, and none may come.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     ceilings: Amounts
     own: Amounts = {}
     leaving: bool = False
+    whole: bool = True
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

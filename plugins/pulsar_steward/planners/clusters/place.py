@@ -228,7 +228,7 @@ class _Search:
             refused = {
                 number: why for number in range(len(self._members)) if (why := self._refusal(held, source, number))
             }
-            twice = [each.namespace for each in held if source is None and each.namespace in served]
+            twice = [f"{it.namespace} is there already" for it in held if source is None and it.namespace in served]
             yield _Unit(
                 numbers=tuple(numbers),
                 namespaces=tuple(each.namespace for each in held),
@@ -236,9 +236,7 @@ class _Search:
                 group=group_of.get(held[0].tenant),
                 load=tuple(sum(each.load.get(it, 0) for each in held) for it in RESOURCES),
                 stored_bytes=sum(each.stored_bytes for each in held),
-                pinned=f"{twice[0]} is there already"
-                if twice
-                else next(filter(None, (it.pinned for it in held)), None),
+                pinned=next(iter((*twice, *(it.pinned for it in held if it.pinned))), None),
                 refused=refused,
                 open_to=tuple(each for each in range(len(self._members)) if each not in refused and each != source),
             )
@@ -248,6 +246,8 @@ class _Search:
         member = self._members[target]
         if member.leaving:
             return "leaves the logical cluster"
+        if not member.whole:
+            return "with brokers that could not be read"
         if source is not None and self._members[source].region != member.region:
             return "in another region"
         if any(each.allowed is not None and (member.pulsar_name or member.name) not in each.allowed for each in held):

@@ -90,6 +90,7 @@ def _member(facts: MemberFacts, whatif: WhatIf, region: str | None) -> Member:
         ceilings=facts.capacity.ceilings(removed),
         own=_times(facts.own, Resource.MILLICPU, whatif.traffic),
         leaving=facts.name in whatif.leaving,
+        whole=not facts.meta.unread_brokers,
     )
 
 

@@ -71,6 +71,13 @@ def test_the_constraints_of_a_namespace(tmp_path: Path) -> None:
     assert lost.pinned == "its policies could not be read"
 
 
+def test_of_a_member_with_unread_brokers_nothing_moves(tmp_path: Path) -> None:
+    """Neither its load nor its ceilings are known."""
+    facts = facts_of(tmp_path, about={"unread_brokers": ["east-9:8080"]})
+    assert {each.pinned for each in facts.holdings} == {"brokers of its member could not be read"}
+    assert [each.whole for each in supposed([facts], WhatIf()).members] == [False]
+
+
 @cases(
     "hours, about, topics",
     ("a day", 24, {}, 20),

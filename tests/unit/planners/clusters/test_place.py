@@ -58,6 +58,7 @@ def clusters(draw: DrawFn) -> LogicalCluster:
             ceilings={each: draw(amounts) * 2 for each in draw(st.sets(st.sampled_from(list(Resource)), max_size=2))},
             own=draw(st.dictionaries(st.sampled_from(list(Resource)), st.integers(0, 5), max_size=1)),
             leaving=draw(st.integers(0, 9)) == 0,
+            whole=draw(st.integers(0, 9)) > 0,
         )
         for name in names
     ]
@@ -147,7 +148,7 @@ def test_no_constraint_is_broken(cluster: LogicalCluster) -> None:
     for move in placement.moves:
         moved, target = held[move.namespace, move.source], members[move.target]
         assert moved.pinned is None
-        assert not target.leaving
+        assert (target.leaving, target.whole) == (False, True)
         assert moved.allowed is None or target.name in moved.allowed
         assert move.source is None or members[move.source].region == target.region
     after = homes_of(cluster, placement)
@@ -278,6 +279,7 @@ EAST = member("east")
         [("a/x", "east", "west"), ("c/z", "east", "west")],
         {},
     ),
+    ("one was not read", [EAST, member("north", whole=False), member("west")], OVER, [], [("a/x", "east", "west")], {}),
     ("alone", [EAST], OVER, [], [], {"a/x": "there is no other member", "b/y": "there is no other member"}),
     (
         "one leaves",
