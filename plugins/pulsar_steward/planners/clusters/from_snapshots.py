@@ -15,6 +15,7 @@ from pulsar_steward.checks.delayed.waiting import brokers_by_host, host_of
 from pulsar_steward.checks.resources.bookies import DIRECTORY
 from pulsar_steward.checks.views import USUAL_SETTINGS
 from pulsar_steward.decoding import decode
+from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.setting import OF_TOPICS, TOGETHER
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.model.topics import OWN_TENANT
@@ -275,11 +276,14 @@ def _growths(
     earlier = snapshot.as_of(meta.taken_at - GROWTH_SPAN)
     if earlier is None or not earlier.has(TOPICS.name) or meta.unread:
         return None
-    then = earlier.meta()
+    try:
+        then, rows = earlier.meta(), earlier.select(_LOADED, _Loaded)
+    except SnapshotError:  # a damaged one
+        return None
     seconds = int((meta.taken_at - then.taken_at).total_seconds())
     if then.unread or seconds < LEAST_GROWTH_SECONDS:
         return None
-    before = {each.namespace: _load(each, policy, 0, 0) for each in earlier.select(_LOADED, _Loaded)}
+    before = {each.namespace: _load(each, policy, 0, 0) for each in rows}
     return {
         name: {it: (load[it] - before.get(name, {}).get(it, 0)) * DAY // seconds for it in FORECAST}
         for name, load in loads.items()

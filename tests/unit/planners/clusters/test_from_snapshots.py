@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import cases
 from tests.unit.planners.clusters.members import NOW, Held, write_member
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HELD = {
     "acme/orders": Held(30, 30 * GIB, ("east",), ("east", "west")),
@@ -94,6 +92,12 @@ def test_growth_is_that_of_a_day(tmp_path: Path, hours: int, about: dict[str, An
     assert growths["acme/orders"] == topics
     assert growths["acme/audit"] == (None if topics is None else topics // 2)
     assert any("no growth" in each for each in facts.unknown) is (topics is None)
+
+
+def test_a_damaged_snapshot_of_the_day_before_says_nothing(tmp_path: Path) -> None:
+    before = Path(write_member(tmp_path, "east", HELD, taken_at=NOW - timedelta(days=1)))
+    (before / "topics" / "part-0.parquet").write_text("no Parquet")
+    assert {each.growth for each in facts_of(tmp_path).holdings} == {None}
 
 
 @cases(
