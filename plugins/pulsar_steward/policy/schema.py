@@ -27,6 +27,7 @@ from pulsar_steward.policy.layers import (
     merged,
     stack,
 )
+from pulsar_steward.policy.logical_clusters import LogicalClustersPolicy
 from pulsar_steward.policy.names import BrokerId, NamespacePattern, TopicName  # noqa: TC001 - pydantic reads it
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
@@ -148,6 +149,7 @@ class Policy(CheckSections, Remedies):
     events: EventsPolicy = EventsPolicy()
     notify: NotifyPolicy = NotifyPolicy()
     housekeeping: HousekeepingPolicy = HousekeepingPolicy()
+    logical_clusters: LogicalClustersPolicy = LogicalClustersPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field(
         {},
