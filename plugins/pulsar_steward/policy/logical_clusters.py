@@ -60,9 +60,14 @@ class LogicalClusterPolicy(Section):
 
 
 class LogicalClustersPolicy(Section):
-    """Pulsar clusters that serve as one, for `steward whatif --logical NAME`; nothing is changed by it."""
+    """Pulsar clusters that serve as one: for `steward whatif --logical NAME`, and for `apply.members_at_once`."""
 
     named: dict[Cluster, LogicalClusterPolicy] = Field({}, description="logical clusters, by name")
+
+    def beside(self, cluster: str) -> frozenset[str]:
+        """The other members of a cluster's logical cluster; empty: it is in none."""
+        found = (set(each.members) for each in self.named.values() if cluster in each.members)
+        return frozenset(next(found, set()) - {cluster})
 
     @model_validator(mode="after")
     def _share_no_member(self) -> Self:

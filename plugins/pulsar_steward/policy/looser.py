@@ -63,6 +63,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "apply.reconnecting_clients_per_minute": _higher,
     "apply.most_clients_per_step": _higher,
     "apply.intent_valid_seconds": _higher,
+    "apply.members_at_once": _higher,
     "apply.protected_namespaces": _less_protected,
     "backlog_quota_remedy.room_percent": _lower,
     "brokers.draining": _fewer,

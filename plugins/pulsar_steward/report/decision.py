@@ -304,15 +304,16 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
-    lost = "deleted" if losing else "lost" if any(step.moving_messages.lost for step in steps) else ""
+    moving = any(step.moving_messages.lost for step in steps)
+    lost = "deleted messages" if losing else "lost messages" if moving else ""
     if final == len(steps):
         return "It cannot be undone."
     if final:
-        nor = f", nor {lost} messages" if lost else ""
+        nor = f", nor {lost}" if lost else ""
         return f"{final:,} of {counted(len(steps), 'step')} cannot be undone{nor}."
     change = steps[0].change
     one = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'}"
-    return f"{'All steps' if len(steps) > 1 else one} can be reverted{f'; {lost} messages cannot' if lost else ''}."
+    return f"{'All steps' if len(steps) > 1 else one} can be reverted{f'; {lost} cannot' if lost else ''}."
 
 
 def _rejected(batch: Batch) -> str:
