@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNIT_WORDS = """
-seconds minutes milliseconds minute hour hours partitions percent mean others bytes mebibytes megabytes members attempts batches
-redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
+seconds minutes milliseconds minute hour hours partitions percent mean others bytes mebibytes megabytes members
+attempts batches redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
 signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
 splits bookies copies connections days transactions processors ledgers people throttlings limits
