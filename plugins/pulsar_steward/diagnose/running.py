@@ -191,7 +191,7 @@ def _given(connection: duckdb.DuckDBPyConnection, name: str, selected: ShardRows
     """Creates a view of a query's rows for later queries; returns its name, if there are rows."""
     if selected.rows is None:
         return []
-    connection.from_arrow(selected.rows).create_view(name)
+    connection.register(name, selected.rows)
     return [name]
 
 

@@ -91,7 +91,7 @@ def run_on_shard(task: ShardTask) -> dict[Key, ShardRows]:
         for asked in task.queries:
             given = task.given.get(asked.key[0], {})
             for name, rows in given.items():
-                connection.from_arrow(rows).create_view(name, replace=True)
+                connection.register(name, rows)
             queried[asked.key] = selected_by(connection, asked)
             for name in given:
                 connection.execute(f"drop view {name}")
