@@ -20,7 +20,9 @@ from lab.faults.real.ground import COMMON_SETTINGS
 from lab.pool import LabPool
 from lab.postgres import Postgres, binaries, running_postgres
 from lab.testing import cannot_run, need_java, need_lab
+from pulsar_steward.ledger import store
 from steward_spark.session import spark_session
+from tests.ledgers import engine_that_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +45,13 @@ ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
 
 LABS_AT_ONCE = 2
 """Of one process. A lab takes 1.3 GB, and 10 % of a core where nobody asks it anything."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_compiled_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "create_engine", engine_that_shares)
+        yield
 
 
 @pytest.fixture(scope="session")

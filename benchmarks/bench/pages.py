@@ -29,6 +29,7 @@ from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.pages.html import make_app
 from pulsar_steward.pages.sources import Sources
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import troubles_shown
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def main(snapshots: str) -> None:
         def application() -> FastAPI:
             return make_app(Sources(lambda: open_to_read(make_url(url)), snapshots, lambda: now), lambda: None)
 
-        parts = {"cluster": cluster, "plan_id": plan.plan_id, "step_id": "b1.s001", "name": FILE}
+        trouble = troubles_shown(snapshot)[0].trouble_id
+        parts = {"cluster": cluster, "plan_id": plan.plan_id, "step_id": "b1.s001", "name": FILE, "trouble_id": trouble}
         dag_id, run_id, map_index = RUN.split("/")
         asked = {"/question": f"?dag_id={dag_id}&run_id={run_id}&map_index={map_index}"}
         routes = {str(each.path): str(each.path).format(**parts) for each in application().routes}  # type: ignore[attr-defined]  # every kind has one

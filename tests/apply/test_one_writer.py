@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import update
@@ -12,12 +12,16 @@ from sqlalchemy import update
 from lab.simulator import Delay, Fault
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger import tables
+from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.policy.schema import ApplyPolicy
 from tests.apply.worksite import quick_policy, said
 from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
+
+
+PAIR = {"primary": "east", "extensions": ["west"]}
 
 
 def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -> None:
@@ -30,6 +34,17 @@ def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -
     assert time.monotonic() - begun >= 1
     assert site.untouched()
     assert site.recorded(plan) == []  # so that the task can be tried again
+
+
+def test_a_member_of_a_logical_cluster_waits_for_another(site: Worksite) -> None:
+    """By default one of them is changed at a time, and a batch waits as it does for a writer of its own cluster."""
+    sections: dict[str, Any] = {"apply": {"lease_wait_seconds": 1}, "logical_clusters": {"named": {"one": PAIR}}}
+    site.policy = quick_policy(**sections)
+    plan = site.approved(site.move(0))
+    site.writes.take_lease(NamedCluster("west"), "somebody else", 60, site.clock())
+    with pytest.raises(LeaseLost, match=r"west is being changed, in one logical cluster with east: at most 1"):
+        site.carry_out(plan)
+    assert site.untouched()
 
 
 def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from benchmarks.observing import collected_here
 from lab.simulator import Answer, Fault, running_simulator
+from pulsar_steward.checks.registry import BY_ID, CHECKS
 from pulsar_steward.collect.collecting import CollectParameters
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError, Refused
@@ -34,10 +35,11 @@ from tests.builders import CLUSTER
 from tests.ledgers import ledger_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from lab.simulator import ClusterSpec, Simulator
+    from pulsar_steward.checks.check import Check
 
 LOOKING, CHANGING = secrets.token_hex(24), secrets.token_hex(24)
 """Hexadecimal, so that parts of them are masked as well: other tokens look random by chance only."""
@@ -99,13 +101,13 @@ def ref_of(site: Worksite) -> BatchRef:
     return BatchRef.of(plan, plan.batch("b1"))
 
 
-def observed(site: Worksite, *, ago: timedelta = timedelta()) -> str:
+def observed(site: Worksite, checks: Sequence[Check] = CHECKS, *, ago: timedelta = timedelta()) -> str:
     """A snapshot of some time ago, diagnosed, by the connection that looks."""
     taken_at = datetime.now(UTC).replace(microsecond=0) - ago
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(observing.prepare(CLUSTER)[0]["root"], CLUSTER, taken_at))
     order = CollectParameters(cluster=CLUSTER, taken_at=taken_at, policy=site.policy.collect)
     collected_here(connections.admin_settings(CLUSTER, site.policy), order, folder)
-    diagnose(folder, site.policy, OnThreads(2))
+    diagnose(folder, site.policy, OnThreads(2), checks)
     return folder.uri
 
 
@@ -129,7 +131,7 @@ def test_only_the_task_that_carries_out_asks_for_the_connection_that_changes(
     caplog.set_level(logging.INFO)
     defined(CHANGE, password=CHANGING)
     site, run = looked_at, "pulsar_remediate/manual"
-    planned = observing.plan_snapshot(CLUSTER, observed(site), run)
+    planned = observing.plan_snapshot(CLUSTER, observed(site, [BY_ID["tc-skew"]]), run)
     assert planned.plan_ids
     assert f"plan {planned.plan_ids[0]} is recorded" in caplog.messages
     remediating.choose([REMEDY], run)

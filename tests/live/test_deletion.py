@@ -126,7 +126,7 @@ def test_an_abandoned_subscription_is_deleted_and_that_is_all(lab: Lab, tmp_path
         (batch,) = plan.batches
         plain = healer.approval_text(plan, batch).replace("\\", "")
         for topic in ("events", "carts"):
-            assert f"delete subscription audit of {here.topic(topic)}" in plain
+            assert f"{here.topic(topic)}: delete subscription “audit”" in plain
             assert f"{here.topic(topic)}: {len(HOURS_AGO) * EACH_TIME + EACH_TIME} entries" in plain
         assert "cannot be undone" in plain
 

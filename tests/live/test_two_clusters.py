@@ -43,13 +43,14 @@ def clusters(labs: LabPool) -> Iterator[dict[str, Lab]]:
     labs.discard(east)
 
 
-@pytest.mark.parametrize(("name", "own"), [(EAST, HERE), (WEST, THERE)])
-def test_a_namespace_of_the_other_cluster_is_in_no_snapshot(
-    clusters: dict[str, Lab], name: str, own: str, tmp_path: Path
+@pytest.mark.parametrize(("name", "own", "others"), [(EAST, HERE, THERE), (WEST, THERE, HERE)])
+def test_of_a_namespace_of_the_other_cluster_a_snapshot_has_the_name(
+    clusters: dict[str, Lab], name: str, own: str, others: str, tmp_path: Path
 ) -> None:
     with Healer.on(clusters[name], tmp_path, checks=("tc-skew",)) as healer:
         snapshot = healer.observe()
     assert not snapshot.meta().unread
+    assert others in (snapshot.meta().served_elsewhere or ())
     names = snapshot.table(NAMESPACES, ["namespace"])["namespace"].to_pylist()
     assert sorted(each for each in names if each.startswith("shared/")) == sorted([own, BOTH])
 

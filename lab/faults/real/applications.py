@@ -41,15 +41,26 @@ def a_minute_between_looks() -> Change:
 
 
 def taken(
-    messages: int = 8_000, *, kind: Kind = "Shared", consumers: int = 1, flow: int = 0, size: int = 100, **taking: Any
+    messages: int = 8_000,
+    *,
+    kind: Kind = "Shared",
+    consumers: int = 1,
+    flow: int = 0,
+    size: int = 100,
+    batch: int | None = None,
+    **taking: Any,
 ) -> Arrange:
-    """Messages that are taken so by these consumers, those sent before and so many a second after that."""
+    """Messages that are taken so by these consumers, those sent before and so many a second after that.
+
+    `batch` is the most messages of a batch of those sent before: a busy machine fills them to the client's limit, and
+    nothing is acknowledged until a consumer is through with a batch.
+    """
 
     def arrange(here: Ground) -> Change:
         topic = here.topic()
         for _ in range(consumers):
             here.take(topic, kind=kind, **taking)
-        here.send(topic, messages, size)
+        here.send(topic, messages, size, batch_messages=batch)
         if flow:
             here.flow(topic, flow, size)
         here.until(topic, lambda shown: "s" in shown["subscriptions"], "brokers tell of it", SHOWN_WITHIN_S)

@@ -18,14 +18,14 @@ FAULTS = (
     consuming(
         "slow-but-working-java",
         "Healthy: a consumer that takes a tenth of a second for each of 8,000 messages, which are few batches.",
-        taken(pause_s=0.1),
+        taken(pause_s=0.1, batch=300),
         client="java",
         twin_of=("hung-shared-java",),
     ),
     consuming(
         "slow-exclusive",
         "Healthy: the consumer of an Exclusive subscription works for half a minute on each batch of hundreds.",
-        taken(kind="Exclusive", pause_s=0.08),
+        taken(kind="Exclusive", pause_s=0.08, batch=400),
         batched=True,
         twin_of=("hung-exclusive", "hung-exclusive-java", "hung-exclusive-go"),
     ),

@@ -96,8 +96,9 @@ def held_lease(
     policy: ApplyPolicy,
     clock: Callable[[], datetime],
     rest: Callable[[float], None] = time.sleep,
+    beside: frozenset[str] = frozenset(),
 ) -> Iterator[HeldLease]:
-    """Holds a cluster's lease in a ``with`` block, after waiting for any other holder.
+    """Holds a cluster's lease in a ``with`` block, after waiting for any other holder, also of clusters beside it.
 
     Args:
         ledger: The ledger's writer.
@@ -106,6 +107,7 @@ def held_lease(
         policy: Length of the lease, and of the wait for it.
         clock: Current time, UTC.
         rest: Waits for a number of seconds; raises `Halted` if somebody said stop.
+        beside: Clusters of which only some are changed at the same time as this one (`apply.members_at_once`).
 
     Raises:
         LeaseLost: If the other writer did not finish within the policy's time.
@@ -113,7 +115,7 @@ def held_lease(
     """
     # Two processes may act for the same run (a worker that was given up, and its replacement): only one gets the lease.
     writer = f"{holder}#{secrets.token_hex(4)}"
-    taken = _taken(ledger, cluster, writer, policy, clock, rest)
+    taken = _taken(ledger, cluster, writer, policy, clock, rest, beside)
     lease = HeldLease(ledger, cluster, taken, policy.lease_seconds, clock)
     lease.start()
     try:
@@ -129,6 +131,7 @@ def _taken(
     policy: ApplyPolicy,
     clock: Callable[[], datetime],
     rest: Callable[[float], None],
+    beside: frozenset[str],
 ) -> Lease:
     def say(state: RetryCallState) -> None:
         if state.attempt_number == 1 and state.outcome:
@@ -143,6 +146,9 @@ def _taken(
         reraise=True,
     )
     try:
-        return waiting(lambda: ledger.take_lease(cluster, holder, policy.lease_seconds, clock()))
+        most = policy.members_at_once
+        return waiting(
+            lambda: ledger.take_lease(cluster, holder, policy.lease_seconds, clock(), beside=beside, at_once=most)
+        )
     except LeaseLost as error:
         raise LeaseLost(f"{error}; waited {policy.lease_wait_seconds} s (apply.lease_wait_seconds)") from error

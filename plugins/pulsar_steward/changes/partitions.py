@@ -82,7 +82,7 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
     def warning(self, loss: Loss | None) -> ApprovalWarning:
         """The order of messages with one key is not kept across the raise, whoever consumes them."""
         return ApprovalWarning(
-            headline="CHANGES THE PARTITION OF MOST KEYS",
+            headline="changes the partition of most keys",
             subject=self.change.topic,
             words=(
                 "producers that choose a partition by key will send most keys to another one. What was sent before"

@@ -109,8 +109,8 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         )
 
     def describe(self) -> str:
-        """The subscription with its topic."""
-        return f"delete {self.name}"
+        """The topic, and then the subscription: whoever names one could write a topic into its name."""
+        return f"{self.change.topic}: delete subscription {_quoted(self.change.subscription)}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning:
         """Warning that its unread messages are lost to it for good."""
@@ -119,10 +119,19 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
             entries = counted(loss.messages, "entry", "entries")
             many = f"up to {entries} ({size_in_words(loss.bytes)}) that it has not read, a batch counted as one"
         return ApprovalWarning(
-            headline="DELETES A SUBSCRIPTION, WHICH CANNOT BE UNDONE",
+            headline=f"DELETES {'A' if self.change.stay else 'THE LAST'} SUBSCRIPTION, WHICH CANNOT BE UNDONE",
             subject=self.name,
             words=(
                 f"it loses {many}, for good; where it would be more by the time of the call, or anybody came to use it,"
                 " nothing is done. Ask the topic's owners first. What it held at the snapshot:"
             ),
         )
+
+
+LONGEST_NAME = 80
+"""Characters of a subscription's name that a description shows; of a longer one, its two ends."""
+
+
+def _quoted(name: str) -> str:
+    half = (LONGEST_NAME - 1) // 2
+    return f"“{name if len(name) <= LONGEST_NAME else f'{name[:half]}…{name[-half:]}'}”"

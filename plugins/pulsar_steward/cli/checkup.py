@@ -157,9 +157,14 @@ def _span_of(since: str) -> timedelta:
 
 def _compared(made: Checkup, seen: Snapshot, back: timedelta) -> Checkup:
     """The report with the difference from an earlier snapshot beside this one."""
+    from pulsar_steward.errors import SnapshotError  # noqa: PLC0415 - as above
     from pulsar_steward.report.since import since_look  # noqa: PLC0415 - as above
 
-    found = since_look(made.troubles, seen, back)
+    try:
+        found = since_look(seen, back)
+    except SnapshotError as error:  # the look itself is what counts
+        tell(f"--since: nothing is compared: {error}", err=True)
+        return made
     if found is None:
         tell(
             f"--since: no earlier snapshot of {made.about.cluster} lies beside this one: keep each look by --keep DIR,"

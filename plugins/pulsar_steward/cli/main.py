@@ -39,6 +39,9 @@ COMMANDS = {
     "explain": ListedCommand(
         "explain:explain", "Explains a check: what it means, what to do, where that was learned, and its thresholds."
     ),
+    "whatif": ListedCommand(
+        "whatif:whatif", "Says how full the members of a logical cluster are, and what a change would do."
+    ),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),

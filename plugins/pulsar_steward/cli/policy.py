@@ -107,13 +107,13 @@ def _header(path: Path | None, cluster: str | None, namespace: str | None) -> It
 
 
 def _lines(effective: Policy, section: str, layers: Sequence[Layer], *, describe: bool) -> Iterator[str]:
+    values = getattr(effective, section).model_dump(mode="json")
     for key, field in SECTIONS[section].model_fields.items():
         if describe:
             yield from textwrap.wrap(
                 field.description or "", _COMMENT_COLUMNS, initial_indent="# ", subsequent_indent="# "
             )
-        value = getattr(getattr(effective, section), key)
-        yield f"{key}: {_yaml(value)}  # {_origin(section, key, field, layers)}"
+        yield f"{key}: {_yaml(values[key])}  # {_origin(section, key, field, layers)}"
 
 
 def _origin(section: str, key: str, field: FieldInfo, layers: Sequence[Layer]) -> str:

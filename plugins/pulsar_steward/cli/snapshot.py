@@ -12,10 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -43,7 +45,6 @@ from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pulsar_steward.cli.output import Say
 
@@ -93,15 +94,15 @@ def look(target: Target, folder: Path, say: Say) -> str:
         spark_apps()
     say(f"asking {settings.bases[0]} who is there")
     cluster = _named(target, settings)
-    policy, taken_at = target.policy.for_cluster(cluster), datetime.now(UTC).replace(microsecond=0)
+    policy = target.policy.for_cluster(cluster)
     settings = replace(settings, limits=policy.admin)  # those of this cluster, whose name was not known before
     say(f"collecting from the brokers of {cluster}")
     if target.master is not None:
-        arguments = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", taken_at.isoformat()]
+        arguments = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", _this_second().isoformat()]
         submitted = {"PYSPARK_SUBMIT_ARGS": f"--master {shlex.quote(target.master)} pyspark-shell"}
         environment = settings.in_environment({**os.environ, **submitted})
         return run_job(spark_apps() / JOB, [*arguments, "--policy-json", policy.model_dump_json()], environment, say)
-    place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder.resolve()), cluster, taken_at))
+    place, taken_at = _claimed(folder.resolve(), cluster)
     order = CollectParameters(cluster=cluster, taken_at=taken_at, policy=policy.collect)
     waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
     try:
@@ -113,6 +114,30 @@ def look(target: Target, folder: Path, say: Say) -> str:
     except OSError as error:
         raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
     return place.uri
+
+
+def _claimed(folder: Path, cluster: str) -> tuple[SnapshotFolder, datetime]:
+    """The folder and time of a new snapshot, which is no other look's; one of this very second is waited out.
+
+    Raises:
+        ConfigurationError: If the folder cannot be made.
+    """
+    while True:
+        taken_at = _this_second()
+        place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder), cluster, taken_at))
+        try:
+            Path(place.uri).mkdir(parents=True)
+        except FileExistsError:
+            time.sleep(0.2)
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {reason}") from error
+        else:
+            return place, taken_at
+
+
+def _this_second() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 @contextmanager

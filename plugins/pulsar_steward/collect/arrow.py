@@ -32,6 +32,12 @@ UNREAD = Table(
     (Column("name", Kind.STRING, "the namespace"), Column("failure", Kind.STRING, "why it could not be read")),
 )
 
+ELSEWHERE = Table(
+    "elsewhere",
+    "one row a namespace that only other clusters serve; collecting's own, becomes a column of `snapshot`",
+    (Column("name", Kind.STRING, "the namespace"),),
+)
+
 OWN_POLICIES = Table(
     "own_policies",
     "one row a topic, partitioned or not, whose own policies were asked for; becomes columns of `drilled`",
@@ -68,7 +74,7 @@ BROKER_TABLES = (BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, SUSPECTS, *SH
 DRILL_TABLES = (DRILLED, OWN_POLICIES)
 """Tables read from a broker for its suspects."""
 
-NAMESPACE_TABLES = (NAMESPACES, UNREAD)
+NAMESPACE_TABLES = (NAMESPACES, UNREAD, ELSEWHERE)
 """Tables read for each namespace."""
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
+from pulsar_steward.collect.arrow import DRILL_TABLES, ELSEWHERE, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
 from pulsar_steward.collect.broker import BrokerTask, ReadScope
 from pulsar_steward.collect.bundles import SystemBundle, all_bundles, placement, with_positions
 from pulsar_steward.collect.drill import DrillTask, drill
@@ -173,7 +173,7 @@ class Collecting:
                 [("namespace", "ascending"), ("client_version", "ascending"), ("broker", "ascending")]
             ),
             CONFIGURATION: small[CONFIGURATION.name].sort_by([("broker", "ascending"), ("key", "ascending")]),
-            SNAPSHOT: rows_of(SNAPSHOT, [self._meta(unread, asked[UNREAD.name]["name"].to_pylist())]),
+            SNAPSHOT: rows_of(SNAPSHOT, [self._meta(unread, asked)]),
         }
         if self._order.policy.metrics_urls:
             made[METRICS] = asked[METRICS.name]
@@ -201,8 +201,9 @@ class Collecting:
         answers = together(self._map_over(_Driller(self._settings, policy), tasks, "suspects"), DRILL_TABLES)
         return drilled_of(answers[DRILLED.name], answers[OWN_POLICIES.name], reading.samples(DELAYED_BUCKETS))
 
-    def _meta(self, unread: Sequence[str], failed: Sequence[str]) -> dict[str, object]:
+    def _meta(self, unread: Sequence[str], asked: Tables) -> dict[str, object]:
         overview, order = self._overview, self._order
+        failed, elsewhere = (asked[table.name]["name"].to_pylist() for table in (UNREAD, ELSEWHERE))
         return {
             "snapshot_id": f"{order.cluster}-{stamp_of(order.taken_at)}",
             "cluster": order.cluster,
@@ -213,6 +214,7 @@ class Collecting:
             "load_manager": overview.load_manager,
             "unread_brokers": sorted(unread),
             "unread_namespaces": sorted([*overview.unread, *failed]),
+            "served_elsewhere": sorted(elsewhere),
             "coordinators": overview.coordinators,
             "tcs_by_bundle": overview.tcs_by_bundle,
             "bookies": overview.bookies,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pulsar_steward.collect.arrow import UNREAD
+from pulsar_steward.collect.arrow import ELSEWHERE, UNREAD
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
@@ -176,14 +176,14 @@ def read_namespaces(
 ) -> Iterator[TableBatch]:
     """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
-    A namespace that was deleted after it was listed yields no row, nor does one that only other clusters of the same
-    configuration store serve. An unreadable namespace yields a row with its name.
+    A namespace that was deleted after it was listed yields no row. One that only other clusters of the same
+    configuration store serve, or that is unreadable, yields a row with its name.
     """
-    rows, unread = Rows(NAMESPACES), Rows(UNREAD)
+    rows, unread, elsewhere = Rows(NAMESPACES), Rows(UNREAD), Rows(ELSEWHERE)
     with Reader(settings) as reader:
         for namespace in namespaces:
             try:
-                if (row := _row(reader, placement, namespace)) is not None:
+                if (row := _row(reader, placement, namespace, elsewhere)) is not None:
                     rows.require_fit(*row)
                     rows.add(*([value] for value in row))
             except AdminError as error:
@@ -193,10 +193,11 @@ def read_namespaces(
             yield from rows.full()
     yield from rows.rest()
     yield from unread.rest()
+    yield from elsewhere.rest()
 
 
-def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[object, ...] | None:
-    """Row of a namespace, or None if it no longer exists, or belongs to other clusters only."""
+def _row(reader: Reader, placement: PlacementInput, namespace: str, elsewhere: Rows) -> tuple[object, ...] | None:
+    """Row of a namespace, or None if it no longer exists, or belongs to other clusters only, and so to `elsewhere`."""
     try:
         document = reader.namespace_policies(namespace)
     except NotFound:
@@ -207,6 +208,7 @@ def _row(reader: Reader, placement: PlacementInput, namespace: str) -> tuple[obj
     # Without a name of a cluster it is this one's, and Pulsar's own always are.
     here = placement.pulsar_cluster in policies.clusters or not policies.clusters
     if not here and not namespace.startswith("pulsar/"):
+        elsewhere.add([namespace])
         return None
     boundaries = policies.bundles.boundaries
     allowed = allowed_brokers(placement.policies, namespace, placement.brokers)

@@ -57,6 +57,24 @@ def diagnose(
     """
     folder.require_finished()
     earlier = folder.earlier(LOOK_BACK)
+    try:
+        _diagnose(folder, earlier, policy, map_over, checks, threads)
+    except Exception:
+        whole = [each for each in earlier if each.is_whole()]
+        if len(whole) == len(earlier):
+            raise
+        log.warning("passed over damaged snapshots: %s", ", ".join(each.uri for each in earlier if each not in whole))
+        _diagnose(folder, whole, policy, map_over, checks, threads)
+
+
+def _diagnose(
+    folder: SnapshotFolder,
+    earlier: Sequence[SnapshotFolder],
+    policy: Policy,
+    map_over: MapOver,
+    checks: Sequence[Check],
+    threads: int,
+) -> None:
     earlier_queries = [each for check in with_those_they_rest_on(checks) for each in check.earlier.values()]
     looked_back = _small_tables_in([each.sql for each in earlier_queries])
     before = [SnapshotSources({t.name: each.source(t) for t in looked_back}, each.shards()) for each in earlier]

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pulsar_steward.model.tables import CLIENTS, METRICS, SUBSCRIPTIONS, TOPICS
-from pulsar_steward.snapshots.database import connect
+from pulsar_steward.model.tables import BUNDLES, CLIENTS, METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.snapshots.database import add_table, connect, is_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import duckdb
 
-MOVING_BUNDLES = """
+    from pulsar_steward.snapshots.database import Source
+
+_MOVING_BUNDLES = """
 with told as (
     select namespace, bundle, owner, split_part(bundle, '_', 1) as low, split_part(bundle, '_', 2) as high
     from bundles where topics > 0 and (owner is not null or not owner_known)),
@@ -40,7 +42,7 @@ Boundaries have eight hexadecimal digits, so text sorts like numbers.
 """
 
 BUNDLES_GIVEN = "moving_bundles"
-"""Name of the rows of `MOVING_BUNDLES` in the queries of `ROWS`."""
+"""Name of the rows of `moving_bundles` in the queries of `ROWS`."""
 
 _TOPICS = f"select * from raw_topics semi join {BUNDLES_GIVEN} using (namespace, bundle)"
 
@@ -81,6 +83,16 @@ IN_PLACE: Mapping[str, str] = {
     """
 }
 """Replacement for each table, selected from ``told_<table>``, ``settled_<table>`` and `MOVING`."""
+
+
+def moving_bundles(source: Source | None) -> pa.Table | None:
+    """Bundles that moved while brokers were read, from the rows of the table `bundles`; None: there are none."""
+    if is_empty(source):
+        return None
+    with connect(1) as connection:
+        add_table(connection, BUNDLES, source, BUNDLES.name)
+        moving = connection.sql(_MOVING_BUNDLES).to_arrow_table()
+    return moving if moving.num_rows else None
 
 
 def settled_of(told: Sequence[Mapping[str, pa.Table]]) -> list[Mapping[str, pa.Table]]:

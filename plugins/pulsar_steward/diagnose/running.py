@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pulsar_steward.checks.check import AboutSnapshot, Earlier, QueryRows
-from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, MOVING_BUNDLES, ROWS, settled_of
+from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, ROWS, moving_bundles, settled_of
 from pulsar_steward.diagnose.queries import PreparedQuery, prepared, text_of
 from pulsar_steward.diagnose.shards import (
     ShardRows,
@@ -27,7 +27,7 @@ from pulsar_steward.diagnose.shards import (
     words_needed,
 )
 from pulsar_steward.model.tables import BROKERS, BUNDLES, SNAPSHOT
-from pulsar_steward.snapshots.database import add_table, connect
+from pulsar_steward.snapshots.database import connect, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, LookBack, Queried
     from pulsar_steward.checks.views import SqlView
     from pulsar_steward.diagnose.queries import Key, Queries, QuerySet
-    from pulsar_steward.model.tables import Table
     from pulsar_steward.runtime.parallel import MapOver
     from pulsar_steward.snapshots.database import Sources
 
@@ -88,18 +87,21 @@ def ask(
     asked = (*once, *of_each)
     queried = all_together(asked, {each.key: [part[each.key] for part in told if each.key in part] for each in asked})
     queried |= looked_back(before, query_sets, tuple(views), queried, map_over)
-    with connect(threads) as connection:
-        last = [text_of(query) for each in query_sets for query in each.queries.cluster.values()]
-        prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), last)
-        return {each.name: _concluded(connection, each, queried) for each in query_sets}
+    of_whole = [each for each in query_sets if each.queries.cluster]
+    if of_whole:
+        texts = [text_of(query) for each in of_whole for query in each.queries.cluster.values()]
+        with connect(threads) as connection:
+            prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), texts)
+            for each in of_whole:
+                queried |= _of_whole(connection, each, queried)
+    return {each.name: _concluded(each, queried) for each in query_sets}
 
 
 def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
     """Metadata of a snapshot, and of the earlier ones to compare with."""
-    with connect(1) as connection:
-        snapshots = enumerate((snapshot, *snapshot.earlier))
-        (row,), *others = (_small_rows(connection, each, SNAPSHOT, number) for number, each in snapshots)
-        brokers = sorted(_small_rows(connection, snapshot, BROKERS), key=lambda each: each["broker"])
+    (row,), *others = (rows_in(SNAPSHOT, each.small.get(SNAPSHOT.name)) for each in (snapshot, *snapshot.earlier))
+    brokers = rows_in(BROKERS, snapshot.small.get(BROKERS.name))
+    brokers.sort(key=lambda each: each["broker"])
     earlier = [each for (each,) in others]
     return AboutSnapshot(
         cluster=row["cluster"],
@@ -123,15 +125,6 @@ def reads(queries: Queries, table: str, views: Sequence[SqlView]) -> bool:
     return table in words_needed(views_needed(views, texts), texts)
 
 
-def _small_rows(
-    connection: duckdb.DuckDBPyConnection, snapshot: SnapshotSources, table: Table, number: int = 0
-) -> list[dict[str, Any]]:
-    """Rows of a snapshot's small table; `number` distinguishes several snapshots."""
-    name = f"{table.name}_{number}"
-    add_table(connection, table, snapshot.small.get(table.name), name)
-    return [dict(row) for row in connection.sql(f"from {name}").to_arrow_table().to_pylist()]
-
-
 def _with_moves(
     snapshot: SnapshotSources, query_sets: Sequence[QuerySet], map_over: MapOver, threads: int
 ) -> list[list[ShardTask]]:
@@ -143,14 +136,11 @@ def _with_moves(
     tasks = [[ShardTask(each.small, shard, (), (), threads) for shard in each.shards or ({},)] for each in snapshots]
     queries = tuple(PreparedQuery((MOVING, table), sql, None, 0, None, {}, ()) for table, sql in ROWS.items())
     asking: list[tuple[int, ShardTask]] = []
-    with connect(1) as connection:
-        for number, each in enumerate(snapshots):
-            add_table(connection, BUNDLES, each.small.get(BUNDLES.name), BUNDLES.name)
-            moving = connection.sql(MOVING_BUNDLES).to_arrow_table()
-            connection.execute(f"drop view {BUNDLES.name}")
-            if moving.num_rows:
-                given = {MOVING: {BUNDLES_GIVEN: moving}}
-                asking += [(number, replace(task, small={}, queries=queries, given=given)) for task in tasks[number]]
+    for number, each in enumerate(snapshots):
+        moving = moving_bundles(each.small.get(BUNDLES.name))
+        if moving is not None:
+            given = {MOVING: {BUNDLES_GIVEN: moving}}
+            asking += [(number, replace(task, small={}, queries=queries, given=given)) for task in tasks[number]]
     queried = map_over(run_on_shard, [task for _, task in asking]) if asking else []
     told: dict[int, list[dict[str, pa.Table]]] = {}
     for (number, _), selected in zip(asking, queried, strict=True):
@@ -164,21 +154,29 @@ def _with_moves(
     return tasks
 
 
-def _concluded(
+def _of_whole(
     connection: duckdb.DuckDBPyConnection, query_set: QuerySet, queried: Mapping[Key, ShardRows]
-) -> Queried | QueryFailed:
-    """Results for one asker, including its queries on the whole snapshot."""
-    own = {query: each for (whose, query), each in queried.items() if whose == query_set.name}
+) -> dict[Key, ShardRows]:
+    """Results of one asker's queries on the whole snapshot; each may select from the results before it."""
+    found: dict[Key, ShardRows] = {}
     created: list[str] = []
     try:
-        for name, each in own.items():
-            created += _given(connection, name, each)
+        for (whose, name), each in queried.items():
+            if whose == query_set.name:
+                created += _given(connection, name, each)
         for name, query in query_set.queries.cluster.items():
-            own[name] = selected_by(connection, prepared(query_set, name, query))
-            created += _given(connection, name, own[name])
+            asked = prepared(query_set, name, query)
+            found[asked.key] = selected_by(connection, asked)
+            created += _given(connection, name, found[asked.key])
     finally:
         for name in created:
             connection.execute(f"drop view {name}")
+    return found
+
+
+def _concluded(query_set: QuerySet, queried: Mapping[Key, ShardRows]) -> Queried | QueryFailed:
+    """Results for one asker."""
+    own = {query: each for (whose, query), each in queried.items() if whose == query_set.name}
     failures = [each.failure for each in own.values() if each.failure is not None]
     if failures:
         return QueryFailed(failures[0])
@@ -193,7 +191,7 @@ def _given(connection: duckdb.DuckDBPyConnection, name: str, selected: ShardRows
     """Creates a view of a query's rows for later queries; returns its name, if there are rows."""
     if selected.rows is None:
         return []
-    connection.from_arrow(selected.rows).create_view(name)
+    connection.register(name, selected.rows)
     return [name]
 
 

@@ -233,11 +233,28 @@ class LedgerWriter(ChainWriter):
         with self._appending() as chain:
             chain.add(tables.DRY_RUNS, {"plan_id": plan_id, "run": run, "at": at, "text": text})
 
-    def take_lease(self, cluster: NamedCluster, holder: str, seconds: int, at: datetime) -> Lease:
+    def take_lease(
+        self,
+        cluster: NamedCluster,
+        holder: str,
+        seconds: int,
+        at: datetime,
+        *,
+        beside: Collection[str] = (),
+        at_once: int = 1,
+    ) -> Lease:
         """Takes or prolongs the lease on a cluster; leases under all of its names count.
 
+        Args:
+            cluster: The cluster.
+            holder: Name of the writer.
+            seconds: Length of the lease.
+            at: Current time, UTC.
+            beside: Other clusters, of which with this one at most `at_once` have a lease at the same time.
+            at_once: Their number.
+
         Raises:
-            LeaseLost: If another holder has a lease that has not expired.
+            LeaseLost: If another holder has a lease that has not expired, or too many of the clusters beside it have.
         """
         table, name = tables.LEASES, cluster.name
         with self._appending() as chain:  # one writer at a time, under all names of the cluster
@@ -251,6 +268,8 @@ class LedgerWriter(ChainWriter):
                     raise LeaseLost(f"{lease.holder} is changing cluster {lease.cluster} until {its_end}")
             mine = held.pop(name, None)
             prolonged = mine is not None and mine.holder == holder and mine.expires_at > at
+            if not prolonged:
+                _require_room(connection, cluster.name, beside, at_once, at)
             fence = (mine.fence if mine else 0) + (not prolonged)
             taken = Lease(cluster=name, holder=holder, fence=fence, expires_at=at + timedelta(seconds=seconds))
             row = {**msgspec.structs.asdict(taken), "name_id": known.name_id}
@@ -269,6 +288,18 @@ class LedgerWriter(ChainWriter):
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
             connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
+
+
+def _require_room(connection: Connection, cluster: str, beside: Collection[str], at_once: int, at: datetime) -> None:
+    table = tables.LEASES
+    held = select(table.c.cluster).where(table.c.cluster.in_(sorted(beside)), table.c.expires_at > at)
+    names = sorted(connection.execute(held).scalars()) if beside else []
+    if len(names) >= at_once:
+        verb = "is" if len(names) == 1 else "are"
+        raise LeaseLost(
+            f"{', '.join(names)} {verb} being changed, in one logical cluster with {cluster}: at most {at_once} at a"
+            " time (apply.members_at_once)"
+        )
 
 
 def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: bool) -> None:

@@ -29,15 +29,15 @@ def digest(value: object) -> str:
 
 
 def _refuse_floats(plain: object) -> None:
-    match plain:
-        case float():
-            raise TypeError(f"{plain!r} is a float: canonical values hold integers, in small units")
-        case dict():
-            for key, item in plain.items():
-                _refuse_floats(key)
-                _refuse_floats(item)
-        case list() | tuple():
-            for item in plain:
-                _refuse_floats(item)
-        case _:
-            pass
+    waiting = [plain]
+    for each in waiting:  # grows by what each holds: a ledger is digested by the million values
+        kind = type(each)
+        if kind is str or kind is int:
+            continue
+        if isinstance(each, dict):
+            waiting += each
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+        elif isinstance(each, float):
+            raise TypeError(f"{each!r} is a float: canonical values hold integers, in small units")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ class Risk(StrEnum):
     HIGH = "high"
     CRITICAL = "critical"
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """0 for low, rising with the risk."""
         return list(Risk).index(self)

@@ -70,6 +70,11 @@ SNAPSHOT = Table(
         Column("bookies", Kind.INT, "bookies that belong to the cluster, up or down; null where brokers do not tell"),
         Column("read_from", Kind.TIMESTAMP, "when the reading of brokers began, UTC; null in older snapshots"),
         Column("read_until", Kind.TIMESTAMP, "when it ended, UTC; null as above"),
+        Column(
+            "served_elsewhere",
+            Kind.STRINGS,
+            "namespaces that are listed, but that only other clusters of the configuration store serve; null as above",
+        ),
     ),
 )
 

@@ -7,11 +7,10 @@ reasons come from outside: each is shown on one line, and shortened if it is ver
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, VARIABLE
@@ -22,18 +21,18 @@ from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.notify.compose import VARIABLES, cluster_path, history_path, plan_path, question_path, trouble_path
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.document import TroubleReport
 from pulsar_steward.report.since import compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.ledger.halts import HaltRow
     from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
-    from pulsar_steward.report.checkup.document import ChangedTrouble
+    from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, TroubleReport
+    from pulsar_steward.report.since import Look
 
 MAX_NAME = 200
 """Maximum length of a title or subject from outside in a line, in characters."""
@@ -66,20 +65,6 @@ SEVERITIES = {
     Occasion.FINDING_NEW: Severity.CRITICAL,
     Occasion.FINDING_GONE: Severity.INFO,
 }
-
-
-class CriticalTroubles(msgspec.Struct, frozen=True, kw_only=True):
-    """Critical troubles of one snapshot, and the conclusions from their absence.
-
-    Attributes:
-        judged: Checks for which a missing finding means no problem: they judged the snapshot, it is complete, and all
-            their findings are listed.
-    """
-
-    snapshot_id: str
-    taken_at: datetime
-    troubles: tuple[TroubleReport, ...]
-    judged: frozenset[str]
 
 
 def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiring: timedelta) -> Iterator[Notice]:
@@ -184,46 +169,58 @@ def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
         )
 
 
-def trouble_notices(cluster: str, snapshots: Sequence[CriticalTroubles]) -> Iterator[Notice]:
+def trouble_notices(cluster: str, looks: Sequence[Look]) -> Iterator[Notice]:
     """Notices of critical troubles that are new, worse or gone, by the last snapshots of a cluster, oldest first.
 
-    Troubles of the first snapshot make no notice: they were notified before, or are too old. A trouble is gone only if
-    a complete snapshot proves it, judged by its checks.
+    Troubles of the first snapshot make no notice: they were notified before, or are too old. Each snapshot is compared
+    with the last one that judged the trouble's checks: a partial one proves no absence, and makes no later one worse.
     """
-    if not snapshots:
-        return
-    standing = snapshots[0].troubles
-    for snapshot in snapshots[1:]:
-        by_id = {each.trouble_id: each for each in snapshot.troubles}
-        difference = compared(snapshot.troubles, standing, snapshot.taken_at)
-        for each in (*difference.new, *difference.worse):
-            yield _trouble_notice(cluster, Occasion.FINDING_NEW, snapshot, each, by_id[each.trouble_id])
-        before = {each.trouble_id: each for each in standing}
-        unjudged = []
-        for each in difference.gone:
-            trouble = before[each.trouble_id]
-            if snapshot.judged.issuperset(trouble.check_ids):
-                yield _trouble_notice(cluster, Occasion.FINDING_GONE, snapshot, each, trouble)
-            else:
-                unjudged.append(trouble)
-        standing = (*snapshot.troubles, *unjudged)
+    standing: Look | None = None
+    for each in looks:
+        look = replace(each, troubles=tuple(one for one in each.troubles if one.severity is Severity.CRITICAL))
+        if standing is None:
+            standing = look
+            continue
+        by_id = {one.trouble_id: one for one in (*standing.troubles, *look.troubles)}
+        difference = compared(look, standing)
+        for one in (*difference.new, *difference.worse):
+            yield _trouble_notice(cluster, Occasion.FINDING_NEW, look, one, by_id[one.trouble_id])
+        for one in difference.gone:
+            yield _trouble_notice(cluster, Occasion.FINDING_GONE, look, one, by_id[one.trouble_id])
+        standing = _standing(look, standing, difference)
+
+
+def _standing(look: Look, before: Look, difference: SinceLook) -> Look:
+    """What stands after a look: a trouble that it saw only in part is as it was before, unless it was told anew."""
+    told = {each.trouble_id for each in (*difference.new, *difference.worse)}
+    old = {each.trouble_id: each for each in before.troubles}
+    now = [
+        each if each.trouble_id in told or look.has_counted(each) else old.get(each.trouble_id, each)
+        for each in look.troubles
+    ]
+    return replace(
+        look,
+        troubles=(*now, *(old[each.trouble_id] for each in difference.unseen)),
+        counted=look.counted | before.counted,
+        judged=look.judged | before.judged,
+    )
 
 
 def _trouble_notice(
-    cluster: str, occasion: Occasion, snapshot: CriticalTroubles, changed: ChangedTrouble, trouble: TroubleReport
+    cluster: str, occasion: Occasion, look: Look, changed: ChangedTrouble, trouble: TroubleReport
 ) -> Notice:
     is_gone = occasion is Occasion.FINDING_GONE
     kind = "no longer critical" if is_gone else "critical, and worse" if changed.change else "critical, and new"
     because = f"{trouble.because}. " if trouble.because else ""
     to_do = f"First: {trouble.to_do[0]}" if trouble.to_do and not is_gone else ""
     said = _reason(" ".join(filter(None, ("" if is_gone else f"{because}{trouble.beware}", to_do))))
-    seen = f"Seen at {time_in_words(snapshot.taken_at)}; `steward explain {_name(trouble.check_ids[0])}` says more."
+    seen = f"Seen at {time_in_words(look.taken_at)}; `steward explain {_name(trouble.check_ids[0])}` says more."
     return _notice(
         cluster,
         occasion,
         changed.trouble_id,
-        snapshot.snapshot_id,
-        at=snapshot.taken_at,
+        look.snapshot_id,
+        at=look.taken_at,
         subject=f"{kind}: {_name(changed.words)}",
         text="\n".join(filter(None, (said, seen))),
         path=cluster_path(cluster) if is_gone else trouble_path(cluster, changed.trouble_id),

@@ -13,11 +13,9 @@ from pulsar_steward.ledger.halts import halts_since
 from pulsar_steward.ledger.messages import Queued, known_keys
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import unasked_questions, waiting_questions
-from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.notice import STATES
 from pulsar_steward.notify.compose import message_id
 from pulsar_steward.notify.events import (
-    CriticalTroubles,
     batch_notices,
     halt_notices,
     question_notices,
@@ -27,7 +25,7 @@ from pulsar_steward.notify.events import (
 )
 from pulsar_steward.policy.files import own_policy_files, policy_file
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.report.checkup.compose import troubles_shown
+from pulsar_steward.report.since import look_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.notice import Notice
     from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
+    from pulsar_steward.report.since import Look
     from pulsar_steward.snapshots.latest import SnapshotShelf
-    from pulsar_steward.snapshots.read import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -134,26 +132,13 @@ def is_outdated(message: Queued, standing: Collection[str]) -> bool:
     return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
 
 
-def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalTroubles]:
-    """Critical troubles of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
+def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[Look]:
+    """Troubles of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
     try:
-        return [_of_snapshot(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
+        return [look_of(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
     except SnapshotError as error:
         log.warning("troubles of %s are not told: %s", cluster, error)
         return []
-
-
-def _of_snapshot(snapshot: Snapshot) -> CriticalTroubles:
-    meta = snapshot.meta()
-    judged = (
-        verdict.check_id
-        for verdict in snapshot.verdicts()
-        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
-    )
-    critical = tuple(each for each in troubles_shown(snapshot) if each.severity is Severity.CRITICAL)
-    return CriticalTroubles(
-        snapshot_id=meta.snapshot_id, taken_at=meta.taken_at, troubles=critical, judged=frozenset(judged)
-    )
 
 
 class Policies(NamedTuple):

@@ -27,6 +27,7 @@ from pulsar_steward.policy.layers import (
     merged,
     stack,
 )
+from pulsar_steward.policy.logical_clusters import LogicalClustersPolicy
 from pulsar_steward.policy.names import BrokerId, NamespacePattern, TopicName  # noqa: TC001 - pydantic reads it
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
@@ -68,6 +69,7 @@ class ApplyPolicy(Section):
     proof_wait_seconds: int = number(300, "wait for another batch's proof before the next one begins", ge=0)
     lease_seconds: int = number(60, "how long a writer that fell silent still holds the cluster", ge=5)
     lease_wait_seconds: int = number(1800, "wait for another writer of this cluster to finish", ge=0)
+    members_at_once: int = number(1, "clusters of one logical cluster that are changed at the same time")
     protected_namespaces: tuple[NamespacePattern, ...] = Field(
         (), description="namespaces (`tenant/name`, or all of a tenant's: `tenant/*`) never to be changed"
     )
@@ -148,6 +150,7 @@ class Policy(CheckSections, Remedies):
     events: EventsPolicy = EventsPolicy()
     notify: NotifyPolicy = NotifyPolicy()
     housekeeping: HousekeepingPolicy = HousekeepingPolicy()
+    logical_clusters: LogicalClustersPolicy = LogicalClustersPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field(
         {},

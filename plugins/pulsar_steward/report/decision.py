@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.model.loss import NOTHING_LOST, Loss, entries_in_words, size_in_words, total
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
-from pulsar_steward.report.approval_group import warning_of
+from pulsar_steward.report.approval_group import further, warning_of
 from pulsar_steward.report.what_changed import what_changed
-from pulsar_steward.report.when import begin_of, seconds_without_service
+from pulsar_steward.report.when import begin_of, least_time, seconds_without_service
 from pulsar_steward.report.worth import grave_findings, worth_in_brief
 
 if TYPE_CHECKING:
@@ -29,12 +31,22 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
+    from pulsar_steward.report.when import Begin
 
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
 MAX_WORDS = 102
 """Words of a card; an approval request adds a link and the plan's digest."""
+
+MAX_WORDS_STAYING = 14
+"""Words of the line on what a rollback does not take back."""
+
+MAX_WARNINGS = 2
+"""Other harms that the card names; of more it tells the number."""
+
+MAX_NAME = 40
+"""Characters of an approver's name."""
 
 LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
@@ -49,6 +61,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         worth: What the batch solves, with its risk.
         changed: Differences from the question that this one replaces.
         changes: The first changes, each from its old to its new value, and the number of further ones.
+        stays: What a rollback does not take back.
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
         beware: Other harm that the steps' warnings tell, with the number of steps.
@@ -63,6 +76,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     worth: str = ""
     changed: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    stays: str = ""
     why: str = ""
     clients: str = ""
     beware: tuple[str, ...] = ()
@@ -89,13 +103,16 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines_over(self) -> tuple[str, ...]:
         """The lines below the headline, once nothing more is carried out."""
-        return tuple(filter(None, (self.worth, *self.changed, *self.changes)))
+        return tuple(filter(None, (self.worth, *self.changes, self.stays, *self.changed)))
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
-        """The lines in order; evidence, changes and differences are cut to the words that the others leave."""
-        last = (self.clients, *self.beware, self.undo, *answering)
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *last))
-        return tuple(filter(None, (first, *_cut((*self.changed, *self.changes, self.why), left), *last)))
+        """The lines in order; differences and evidence are cut to the words that others leave, changes never are."""
+        last = [self.clients, *self.beware, self.undo, *answering]
+        stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
+        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *self.changes, stays, *last))
+        if left < 0 and self.without_loss in last:  # the plan's page has it
+            last.remove(self.without_loss)
+        return tuple(filter(None, (first, *self.changes, stays, *_cut((*self.changed, self.why), left), *last)))
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -137,14 +154,15 @@ def decision_of(
         headline=headline(batch),
         first=_first(batch, first) if first else "",
         worth="; ".join(filter(None, (f"Risk: {risk}", _worth(batch)))) + ".",
-        changed=what_changed(batch, former)[:MAX_CHANGES] if former else (),
-        changes=(*_changes(batch.steps), *_stays(plan, batch)),
+        changed=_differences(batch, former) if former else (),
+        changes=tuple(_changes(batch.steps)),
+        stays=_stays(plan, batch),
         why=_why(batch),
         clients=_clients(batch, policy),
         beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
         undo=_undo(batch.steps, losing),
-        rejected=_rejected(batch.steps),
-        without_loss=_without_loss(batch.steps),
+        rejected=_rejected(batch),
+        without_loss="" if batch.is_rollback else _without_loss(losing),
         when=_when(batch, policy, terms, now) if policy and terms else "",
     )
 
@@ -162,9 +180,11 @@ def headline(batch: Batch) -> str:
         return batch.title
     now = [step for step in losing if not isinstance(step.loss, Loss) or step.loss.exceeds(NOTHING_LOST)]
     words = f"{_verb(now)} {_lost(losses, known=len(losses) == len(losing))}{_where(now)}, now"
-    deleted = [step for step in batch.steps if isinstance(step.change, DeleteSubscription)]
+    deleted = [step.change for step in batch.steps if isinstance(step.change, DeleteSubscription)]
     if deleted:
-        words = f"Deletes {counted(len(deleted), 'subscription')} with {words.partition(' ')[2]}"
+        last = {change.topic for change in deleted if not change.stay}
+        of_last = f", the last of {counted(len(last), 'topic')}," if last else ""
+        words = f"Deletes {counted(len(deleted), 'subscription')}{of_last} with {words.partition(' ')[2]}"
     return f"{batch.title}; {words[0].lower()}{words[1:]}" if batch.is_rollback else words
 
 
@@ -180,7 +200,8 @@ def _evicts(step: Step) -> bool:
 
 def _lost(losses: Sequence[Loss], *, known: bool) -> str:
     if not known:
-        return "messages, how many is not known,"
+        some = _lost(losses, known=True).replace("up to", "at least", 1) if losses else "messages"
+        return f"{some}, how many {'in all ' if losses else ''}is not known,"
     messages, size = total(loss.messages for loss in losses), size_in_words(total(loss.bytes for loss in losses))
     topics = sum(len(loss.topics) + loss.more for loss in losses)
     of_topics = f" of {counted(topics, 'topic')}" if topics else ""
@@ -196,7 +217,15 @@ def _where(steps: Sequence[Step]) -> str:
 
 def _first(batch: Batch, first: RecordedAnswer) -> str:
     extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
-    return f"{first.answered_by} approved {extent} at {time_in_words(first.answered_at)}. A second person has to."
+    name = first.answered_by or "somebody"
+    name = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
+    return f"{name} approved {extent} at {time_in_words(first.answered_at)}. The second approval is yours."
+
+
+def _differences(batch: Batch, former: Former) -> tuple[str, ...]:
+    """The first differences from the former question, and then why it ended."""
+    why, *differences = what_changed(batch, former)
+    return (*differences, why)[:MAX_CHANGES]
 
 
 def _worth(batch: Batch) -> str:
@@ -222,11 +251,11 @@ def _changes(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{of_all}{'' if first in words else where}{words}"
 
 
-def _stays(plan: Plan, batch: Batch) -> Iterator[str]:
-    """What a rollback does not take back."""
-    if batch.is_rollback and plan.notes:
-        more = f", and {counted(len(plan.notes) - 1, 'more step')}" if len(plan.notes) > 1 else ""
-        yield f"Not taken back: {plan.notes[0]}{more}."
+def _stays(plan: Plan, batch: Batch) -> str:
+    """What a rollback does not take back, the number first."""
+    if not batch.is_rollback or not plan.notes:
+        return ""
+    return f"Not taken back: {counted(len(plan.notes), 'step')}, such as: {plan.notes[0]}."
 
 
 def _why(batch: Batch) -> str:
@@ -241,7 +270,8 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
     if moving:
         seconds = seconds_without_service(batch, policy) if policy else None
         lasts = f"about {seconds_in_words(seconds, rounded=True)}" if seconds else "a moment"
-        topics = counted(sum(step.touched.topics for step in moving), "partition is", "partitions are")
+        number = sum(step.touched.topics for step in moving)
+        topics = counted(number, "partition is", "partitions are") if number else "its bundles are"
         number = sum(step.touched.clients for step in moving)
         clients = counted(number, "client reconnects", "clients reconnect") if number else "no client is connected"
         parts = [f"{topics} not served for {lasts}, one bundle after the other", clients]
@@ -249,8 +279,10 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         parts.append(counted(coordinators, "transaction coordinator pauses", "transaction coordinators pause"))
     if again := sum(step.moving_messages.again for step in moving):
         parts.append(f"up to {counted(again, 'acknowledged message comes', 'acknowledged messages come')} again")
-    if volatile := sum(step.moving_messages.volatile_topics for step in moving):
-        lost = counted(sum(step.moving_messages.lost for step in moving), "message")
+    volatile = sum(step.moving_messages.volatile_topics for step in moving)
+    messages = sum(step.moving_messages.lost for step in moving)
+    if volatile and messages:
+        lost = counted(messages, "message")
         parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost}")
     return f"{'; '.join(parts)}."
 
@@ -263,50 +295,65 @@ def _later(losing: Sequence[Step]) -> Iterator[str]:
 
 
 def _beware(steps: Iterable[Step]) -> Iterator[str]:
-    """Headlines of the steps' warnings, each once, with the number of steps."""
-    warnings = [warning for step in steps if (warning := warning_of(step))]
-    for words, number in Counter(each.headline for each in warnings).items():
+    """Headlines of the steps' warnings, each once, with the number of steps, the most frequent first."""
+    warnings = Counter(warning.headline for step in steps if (warning := warning_of(step))).most_common()
+    for words, number in warnings[:MAX_WARNINGS]:
         yield f"{counted(number, 'step')}: {words}."
+    yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
-    change = steps[0].change
+    moving = any(step.moving_messages.lost for step in steps)
+    lost = "deleted messages" if losing else "lost messages" if moving else ""
     if final == len(steps):
         return "It cannot be undone."
     if final:
-        words = f"{final:,} of {counted(len(steps), 'step')} cannot be undone"
-    elif len(steps) > 1:
-        words = "All steps can be reverted"
-    else:
-        words = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'} can be reverted"
-    if losing:
-        return f"{words}; deleted messages cannot."
-    return f"{words}; lost messages cannot." if any(step.moving_messages.lost for step in steps) else f"{words}."
+        nor = f", nor {lost}" if lost else ""
+        return f"{final:,} of {counted(len(steps), 'step')} cannot be undone{nor}."
+    change = steps[0].change
+    one = f"The {change.name.value if isinstance(change, ChangeSetting) else 'change'}"
+    return f"{'All steps' if len(steps) > 1 else one} can be reverted{f'; {lost} cannot' if lost else ''}."
 
 
-def _rejected(steps: Sequence[Step]) -> str:
-    averted = [step.averts for step in steps if isinstance(step.averts, Loss)]
+def _rejected(batch: Batch) -> str:
+    averted = [step.averts for step in batch.steps if isinstance(step.averts, Loss)]
     if not averted:
-        return "If rejected, nothing changes."
-    many = entries_in_words(total(loss.messages for loss in averted))
-    return f"If rejected, brokers may delete up to {many} unread."
+        if any(_evicts_now(step) for step in batch.steps):
+            return "If rejected, brokers go on evicting unread messages over the present limit."
+        stays = not batch.is_rollback and any(each.severity is not Severity.INFO for each in batch.findings)
+        return f"If rejected, {'the trouble stays' if stays else 'nothing changes'}."
+    messages = total(loss.messages for loss in averted)
+    if messages is None:
+        return "If rejected, brokers may delete unread messages, how many is not known."
+    return f"If rejected, brokers may delete up to {counted(messages, 'unread entry', 'unread entries')}."
 
 
-def _without_loss(steps: Sequence[Step]) -> str:
-    """The size that every evicting quota would need: brokers evict whole backlogs of topics over it."""
-    sizes = list(_evicted(steps))
+def _evicts_now(step: Step) -> bool:
+    """True if a present quota evicts, in place of which a step sets one that evicts less or nothing."""
+    before = step.change.before_in_force if isinstance(step.change, ChangeSetting) else None
+    return getattr(before, "policy", None) is QuotaPolicy.EVICT and not loses(step)
+
+
+def _without_loss(losing: Sequence[Step]) -> str:
+    """The size that every evicting quota would need, where nothing else loses messages.
+
+    Brokers evict whole backlogs from nine tenths of the limit on; an eighth more than the largest is beyond that, also
+    as it is rounded in words.
+    """
+    sizes = [_largest_evicted(step) for step in losing]
     known = [size for size in sizes if size is not None]
     if not known or len(known) < len(sizes):
         return ""
-    return f"A size quota above {size_in_words(max(known))} would evict nothing now; the policy sets a smaller one."
+    return f"A quota of {size_in_words(max(known) * 9 // 8)} would evict nothing now."
 
 
-def _evicted(steps: Sequence[Step]) -> Iterator[int | None]:
-    """Bytes of the largest backlogs that size quotas evict."""
-    for step in steps:
-        if isinstance(step.change, ChangeSetting) and step.change.name is SettingName.SIZE_QUOTA:
-            yield from (topic.bytes for topic in step.loss.topics[:1]) if isinstance(step.loss, Loss) else ()
+def _largest_evicted(step: Step) -> int | None:
+    """Bytes of the largest backlog that a size quota evicts; None: not known, or it loses messages otherwise."""
+    change, loss = step.change, step.loss
+    if not isinstance(change, ChangeSetting) or change.name is not SettingName.SIZE_QUOTA:
+        return None
+    return loss.topics[0].bytes if isinstance(loss, Loss) and loss.is_known and loss.topics else None
 
 
 def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> str:
@@ -314,13 +361,18 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
         seconds_in_words(minutes * MINUTE)
         for minutes in (policy.approval.response_timeout_minutes, terms.valid_minutes)
     )
-    begins = _begins(batch, policy, terms, now) if now else ""
-    return f"{begins}No answer within {answer} is a rejection; an approval counts for {valid} after it."
+    begin = begin_of(batch, policy, terms, now) if now else None
+    counts = "from the opening" if begin is not None and now is not None and begin.at > now else "from the answer"
+    begins = _begins(begin, now) if begin is not None and now is not None else ""
+    takes = least_time(batch, policy)
+    lasts = ""
+    if takes > timedelta(minutes=terms.valid_minutes):
+        lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
+    return f"{begins}Rejected after {answer} without an answer; an approval counts for {valid} {counts}.{lasts}"
 
 
-def _begins(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> str:
+def _begins(begin: Begin, now: datetime) -> str:
     """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
-    begin = begin_of(batch, policy, terms, now)
     at = time_in_words(begin.at)
     if begin.approve_from is not None:
         return f"Approve after {time_in_words(begin.approve_from)}, not now: the maintenance window opens {at}. "

@@ -1,21 +1,23 @@
-"""Troubles since an earlier look: new ones, worse ones, and those that are gone."""
+"""Troubles since an earlier look: new ones, worse ones, those that are gone, and those that were not seen again."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.finding import Outlook
+from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.compose import troubles_shown
-from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, pressing
+from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, TroubleReport, pressing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Sequence
 
-    from pulsar_steward.report.checkup.document import TroubleReport
     from pulsar_steward.snapshots.read import Snapshot
 
 SPANS = ("1h", "8h", "24h")
@@ -39,11 +41,55 @@ def span_of(text: str) -> timedelta:
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def since_look(now: Sequence[TroubleReport], snapshot: Snapshot, span: timedelta) -> SinceLook | None:
-    """Compares troubles with those of the snapshot that was the newest one a span before theirs.
+GRAVE = (Harm.CUT_OFF, Harm.LOSING)
+"""Harms of which every further subject counts, also where others went; neither is less than the other."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """Troubles of one snapshot, and the conclusions from their absence.
+
+    Attributes:
+        counted: Checks that judged the snapshot, which is complete: their numbers are.
+        judged: Those of them whose findings are all listed, so that a missing one means no problem.
+    """
+
+    snapshot_id: str
+    taken_at: datetime
+    troubles: tuple[TroubleReport, ...]
+    counted: frozenset[str]
+    judged: frozenset[str]
+
+    def has_counted(self, trouble: TroubleReport) -> bool:
+        """True if all checks of a trouble judged the whole cluster."""
+        return self.counted.issuperset(trouble.check_ids)
+
+    def has_judged(self, trouble: TroubleReport) -> bool:
+        """True if the trouble would be there, if its checks had found it."""
+        return self.judged.issuperset(trouble.check_ids)
+
+
+def look_of(snapshot: Snapshot) -> Look:
+    """Troubles of a diagnosed snapshot.
+
+    Raises:
+        SnapshotError: If it cannot be read or was not diagnosed.
+    """
+    meta = snapshot.meta()
+    verdicts = () if meta.unread else snapshot.verdicts()
+    counted = {each.check_id: each for each in verdicts if each.outlook is not Outlook.UNKNOWN}
+    return Look(
+        snapshot_id=meta.snapshot_id,
+        taken_at=meta.taken_at,
+        troubles=troubles_shown(snapshot),
+        counted=frozenset(counted),
+        judged=frozenset(name for name, each in counted.items() if not each.more),
+    )
+
+
+def since_look(snapshot: Snapshot, span: timedelta) -> SinceLook | None:
+    """Compares troubles with those of the snapshot that was the newest one a span earlier.
 
     Args:
-        now: Troubles of the snapshot.
         snapshot: The snapshot itself, among others of its cluster.
         span: How far to go back; where no snapshot is that old, the oldest one is compared.
 
@@ -53,49 +99,101 @@ def since_look(now: Sequence[TroubleReport], snapshot: Snapshot, span: timedelta
     Raises:
         SnapshotError: If a snapshot cannot be read.
     """
-    taken_at = snapshot.meta().taken_at
-    earlier = snapshot.as_of(taken_at - span)
+    now = look_of(snapshot)
+    wanted = now.taken_at - span
+    earlier = snapshot.as_of(wanted)
     if earlier is None:
         return None
-    return compared(now, troubles_shown(earlier), earlier.meta().taken_at)
+    then = look_of(earlier)
+    notes = (
+        "the oldest look that is kept" if then.taken_at > wanted else "",
+        "no look lies in between" if then.taken_at < wanted - span else "",
+        "that look was partial" if not then.counted else "",
+    )
+    return msgspec.structs.replace(compared(now, then), note=", ".join(filter(None, notes)))
 
 
-def compared(now: Sequence[TroubleReport], then: Sequence[TroubleReport], taken_at: datetime) -> SinceLook:
-    """The difference between the troubles of two snapshots. A cause that does worse harm by now is worse, not new."""
-    left = {each.trouble_id: each for each in pressing(then)}
-    known = {each.trouble_id: left.pop(each.trouble_id) for each in pressing(now) if each.trouble_id in left}
+def compared(now: Look, then: Look) -> SinceLook:
+    """The difference between the troubles of two looks.
+
+    A cause that does worse harm by now is worse, not new. Where the later look judged a trouble's checks only in part,
+    its absence proves nothing; where the earlier one did, a trouble that stood before is not new, and no growth counts.
+    """
+    present = pressing(now.troubles)
+    left = {each.trouble_id: each for each in pressing(then.troubles)}
+    known = {each.trouble_id: left[each.trouble_id] for each in present if _may_be(each, left.get(each.trouble_id))}
+    left = {name: each for name, each in left.items() if name not in known}
     new, worse = [], []
-    for each in pressing(now):
-        former = known.get(each.trouble_id) or _of_same_cause(each, left)
+    for each in present:
+        former = known.get(each.trouble_id) or _of_same_cause(each, left.values())
         if former is None:
-            new.append(_changed(each))
+            stood = each.since is not None and each.since <= then.taken_at and not then.has_counted(each)
+            new += [] if stood else [_changed(each)]
             continue
         left.pop(former.trouble_id, None)
-        if change := _how_worse(former, each):
+        if change := _how_worse(former, each, counted=then.has_counted(each)):
             worse.append(_changed(each, change))
+    over = [each for each in left.values() if not _goes_on(each, present)]
     return SinceLook(
-        taken_at=taken_at, new=tuple(new), worse=tuple(worse), gone=tuple(_changed(each) for each in left.values())
+        taken_at=then.taken_at,
+        new=tuple(new),
+        worse=tuple(worse),
+        gone=tuple(_changed(each) for each in over if now.has_judged(each)),
+        unseen=tuple(_changed(each) for each in over if not now.has_judged(each)),
     )
 
 
-def _of_same_cause(trouble: TroubleReport, others: dict[str, TroubleReport]) -> TroubleReport | None:
-    cause = trouble.check_ids[0]
-    return next((each for each in others.values() if each.check_ids[0] == cause), None)
+def _of_same_cause(trouble: TroubleReport, others: Iterable[TroubleReport]) -> TroubleReport | None:
+    same = (each for each in others if each.check_ids[0] == trouble.check_ids[0])
+    return next((each for each in same if _may_be(trouble, each)), None)
+
+
+def _may_be(now: TroubleReport, then: TroubleReport | None) -> bool:
+    """False if all subjects of two troubles are known, and none is in both: then one came, and the other is over."""
+    if then is None:
+        return False
+    return not (_all_listed(now) and _all_listed(then)) or not set(now.subjects).isdisjoint(then.subjects)
+
+
+def _all_listed(trouble: TroubleReport) -> bool:
+    return trouble.affected == len(trouble.subjects)
+
+
+def _goes_on(then: TroubleReport, present: Sequence[TroubleReport]) -> bool:
+    """True if all subjects of a trouble are now those of others of its cause, which do another harm."""
+    same = (each.subjects for each in present if each.check_ids[0] == then.check_ids[0])
+    return set(then.subjects) <= {subject for subjects in same for subject in subjects}
 
 
 def _changed(trouble: TroubleReport, change: str = "") -> ChangedTrouble:
     return ChangedTrouble(trouble_id=trouble.trouble_id, headline=trouble.headline, where=trouble.where, change=change)
 
 
-def _how_worse(then: TroubleReport, now: TroubleReport) -> str:
-    """From old to new, where harm, severity, number of subjects or their bytes grew; empty: nothing did."""
-    if now.harm.rank < then.harm.rank:
-        return f"{then.harm} → {now.harm}"
+def _how_worse(then: TroubleReport, now: TroubleReport, *, counted: bool) -> str:
+    """How a trouble got worse, from old to new; empty: it did not.
+
+    Args:
+        then: The trouble as it was.
+        now: The trouble as it is.
+        counted: True if its numbers of before were complete, so that larger ones are growth.
+    """
+    if now.harm is not then.harm:
+        grave = now.harm.rank < then.harm.rank or (now.harm in GRAVE and then.harm in GRAVE)
+        return f"{then.harm} → {now.harm}" if grave else ""
     if now.severity.rank > then.severity.rank:
         return f"{then.severity} → {now.severity}"
+    return _growth(then, now) if counted else ""
+
+
+def _growth(then: TroubleReport, now: TroubleReport) -> str:
     if now.affected > then.affected:
         return f"{then.affected:,} → {now.affected:,}"
+    if now.found.critical > then.found.critical:
+        return f"{then.found.critical:,} → {now.found.critical:,} critical"
+    came = [each for each in now.subjects if each not in then.subjects]
+    if came and now.harm in GRAVE and _all_listed(now) and _all_listed(then):
+        return f"{len(came):,} came: {came[0]}"
     before, size = then.bytes or 0, now.bytes or 0
-    if now.affected < then.affected or not before or size <= before * MUCH_MORE:
-        return ""
-    return f"{bytes_in_words(before, rounded=True)} → {bytes_in_words(size, rounded=True)}"
+    if before and size > before * MUCH_MORE:
+        return f"{bytes_in_words(before, rounded=True)} → {bytes_in_words(size, rounded=True)}"
+    return ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pulsar_steward.checks.views import MACROS
 from pulsar_steward.model.tables import Kind
@@ -48,6 +49,9 @@ _CONFIGURATION: dict[str, str | bool] = {
 _ENGINES: dict[tuple[int, int], duckdb.DuckDBPyConnection] = {}
 """Engines of this process, by its id (as a fork cannot use its parent's engine) and by their number of threads."""
 
+_WITH_MACROS = "memory"
+"""An engine's own database, which holds nothing but the macros."""
+
 _ENGINES_LOCK = threading.Lock()
 _NUMBERS = count(1)
 
@@ -56,7 +60,8 @@ _NUMBERS = count(1)
 def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """An empty database with the macros of `pulsar_steward.checks.views`, removed at the end of the `with` statement.
 
-    Databases of a process share an engine: an engine takes thirty times as long to start as a database to add.
+    Databases of a process share an engine, and its macros: an engine takes thirty times as long to start as a database
+    to add.
 
     Args:
         threads: Threads of the engine; each query also uses the caller's thread.
@@ -68,9 +73,6 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
         _forget(threads)
         connection = _attached(threads, name)
     try:
-        connection.execute("set TimeZone = 'UTC'")
-        for macro in MACROS:
-            connection.execute(macro)
         yield connection
     finally:
         connection.close()
@@ -84,7 +86,8 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
 def _attached(threads: int, name: str) -> duckdb.DuckDBPyConnection:
     connection = _connection(threads)
     connection.execute(f"attach ':memory:' as {name}")
-    connection.execute(f"use {name}")
+    connection.execute(f"set search_path = '{name},{_WITH_MACROS}'")
+    connection.execute("set TimeZone = 'UTC'")
     return connection
 
 
@@ -93,7 +96,10 @@ def _connection(threads: int) -> duckdb.DuckDBPyConnection:
     key = os.getpid(), threads
     with _ENGINES_LOCK:
         if key not in _ENGINES:
-            _ENGINES[key] = duckdb.connect(config={"threads": threads, **_CONFIGURATION})
+            engine = duckdb.connect(config={"threads": threads, **_CONFIGURATION})
+            for macro in MACROS:
+                engine.execute(macro)
+            _ENGINES[key] = engine
         return _ENGINES[key].cursor()
 
 
@@ -127,6 +133,21 @@ def add_table(connection: duckdb.DuckDBPyConnection, table: Table, source: Sourc
         for each in table.columns
     ]
     rows.project(", ".join(columns)).create_view(name)
+
+
+def is_empty(source: Source | None) -> bool:
+    """True if a source has no rows, as far as that is known without reading files."""
+    return source is None or len(source) == 0
+
+
+def rows_in(table: Table, source: Source | None) -> list[dict[str, Any]]:
+    """Rows of a small table, read without a database; missing columns are null."""
+    if source is None or is_empty(source):
+        return []
+    if not isinstance(source, pa.Table):
+        files = [pq.ParquetFile(path).read() for path in source]
+        source = pa.concat_tables(files, promote_options="permissive")
+    return [dict(row) for row in _whole(source, table).to_pylist()]
 
 
 def _whole(rows: pa.Table, table: Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from datetime import UTC, datetime
@@ -15,13 +16,15 @@ import pyarrow.parquet as pq
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.cluster import require_cluster_name
-from pulsar_steward.model.tables import DRILLED, FINDINGS, SHARDED, VERDICTS
+from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, DRILLED, FINDINGS, SHARDED, VERDICTS
 from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.model.tables import Table
+
+log = logging.getLogger(__name__)
 
 SUCCESS = "_SUCCESS"
 STAGING = "_collecting"
@@ -145,6 +148,18 @@ class SnapshotFolder:
         """
         parts = [self._part(table, name) for name in self._file_names(table)]
         return pa.concat_tables([schema_of(table).empty_table(), *parts])
+
+    def is_whole(self) -> bool:
+        """True if every file of it can be read as far as its columns; takes a moment for each."""
+        for table in (*COLLECTED, *DIAGNOSED):
+            for name in self._file_names(table):
+                place = self._place(f"{table.name}/{name}")
+                try:
+                    pq.read_metadata(self.files.local(place) or BytesIO(self.files.read(place)))
+                except (OSError, pa.ArrowException) as error:
+                    log.warning("%s cannot be read: %s", place, error)
+                    return False
+        return True
 
     def source(self, table: Table) -> pa.Table | list[str]:
         """Source of a table that is not large: the paths of its files if they are on this machine, else its rows."""

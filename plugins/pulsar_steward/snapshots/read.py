@@ -104,7 +104,14 @@ class Snapshot:
         by_then = [each for each in before if each.uri.rpartition("/")[2] <= wanted]
         later = before[: len(before) - len(by_then)]
         found = (each for each in (*by_then, *reversed(later)) if each.has(FINDINGS.name) and each.has(VERDICTS.name))
-        return next(found, None)
+        return next(filter(self._is_of_same_cluster, found), None)
+
+    def _is_of_same_cluster(self, other: Snapshot) -> bool:
+        """True if another snapshot is of the same Pulsar cluster: its name may have been another one's."""
+        try:
+            return other.meta().identity.is_same(self.meta().identity)
+        except SnapshotError:
+            return False
 
     def has(self, name: str) -> bool:
         """True if its folder has a file or a table of this name."""

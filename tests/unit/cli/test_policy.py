@@ -95,7 +95,10 @@ def test_every_trouble_has_a_line(steward: Steward, tmp_path: Path) -> None:
 def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Path, describe: list[str]) -> None:
     """The printed policy reads back as the same policy, and each value from the file is marked as such."""
     policy = tmp_path / "p.yaml"
-    policy.write_text("tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n")
+    policy.write_text(
+        "tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n"
+        "notify: {recipients: {ops: {connection: steward_notify_ops, kind: webhook}}}\n"
+    )
 
     ended = steward("policy", "show", "--policy", policy, *describe)
 
@@ -103,7 +106,7 @@ def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Pa
     assert values(ended.out) == load_policy(policy)
     assert "  cooldown_minutes: 5  # file; default 30\n" in ended.out
     assert '  draining: ["b:1"]  # file; default []\n' in ended.out
-    assert ended.out.count("# file; ") == 3
+    assert ended.out.count("# file; ") == 4
     assert ("# rest of a bundle after a move" in ended.out) is bool(describe)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -199,6 +200,16 @@ def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: 
     assert ended.err.splitlines()[-1].startswith(f"error: {tmp_path}/cluster=local/taken_at=")
     assert ended.err.splitlines()[-1].endswith(": Not a directory")
     assert "Traceback" not in ended.err
+
+
+def test_two_looks_at_once_are_two_snapshots(tmp_path: Path) -> None:
+    """A snapshot is named by its second: of two looks that begin in the same one, the second one waits for the next."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster, ThreadPoolExecutor() as two:
+        target = Target(urls=cluster.admin_urls, policy=Policy())
+        looks = [two.submit(look, target, tmp_path, lambda _: None) for _ in range(2)]
+        kept = {each.result() for each in looks}
+    assert len(kept) == 2
+    assert all(open_snapshot(each).meta().cluster == "local" for each in kept)
 
 
 def test_a_check_without_a_page_has_none() -> None:

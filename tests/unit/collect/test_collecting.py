@@ -243,6 +243,13 @@ def test_a_broker_that_died_makes_the_snapshot_partial(cluster: Simulator, tmp_p
     assert {verdict.outlook for verdict in snapshot.verdicts()} == {Outlook.UNKNOWN}
 
 
+def test_the_names_of_namespaces_that_only_other_clusters_serve_are_kept(tmp_path: Path) -> None:
+    spec = ClusterSpec(namespaces=(NamespaceSpec("acme/there", policies={"replication_clusters": ["west"]}),))
+    with running(spec) as cluster:
+        snapshot = opened(settings_of(cluster), tmp_path)
+    assert snapshot.meta().served_elsewhere == ("acme/there",)
+
+
 def test_a_namespace_that_fails_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
     """A namespace that cannot be read makes the snapshot partial, and the others are in it."""
     cluster.faults.add(Fault(Answer(500), path="/namespaces/acme/idle$", times=None))

@@ -286,6 +286,7 @@ def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
         found = rows(read_namespaces(settings_of(cluster), PlacementInput((), (), "local"), clusters))
 
     assert [row["namespace"] for row in found["namespaces"]] == [name for name in clusters if name != "acme/there"]
+    assert [row["name"] for row in found["elsewhere"]] == ["acme/there"]
     assert not found["unread"]
 
 

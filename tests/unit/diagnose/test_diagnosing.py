@@ -31,6 +31,8 @@ from tests.unit.diagnose.conftest import ABOUT, FolderOf, Rows, arrow_of, source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pulsar_steward.model.tables import Table
+
 
 class Named(Check):
     """A check of any name, under the limits of another."""
@@ -298,3 +300,18 @@ def test_diagnosing_records_them_beside_the_findings(folder_of: FolderOf) -> Non
         (CLUSTER, NOW - STEP, 1.0),
         (CLUSTER, NOW, 0.0),
     ]
+
+
+@pytest.mark.parametrize("table", [FINDINGS, TRENDS])
+def test_a_damaged_earlier_snapshot_is_passed_over(folder_of: FolderOf, table: Table) -> None:
+    """A look is not lost for one that was cut off; those before the damaged one still count."""
+    folders = []
+    for ago in (2, 1, 0):
+        folders.append(folder_of(a_snapshot(ago, t=ago)))
+        if ago:
+            diagnose(folders[-1], a_policy(), on_this_thread, [])
+    (part,) = Path(folders[1].uri, table.name).glob("*.parquet")
+    part.write_bytes(b"PAR1")
+    diagnose(folders[2], a_policy(), on_this_thread)
+    backlog = [row for row in open_snapshot(folders[2].uri).trends() if row.measure == measures.CLUSTER_BACKLOG]
+    assert [row.taken_at for row in backlog] == [NOW - 2 * STEP, NOW]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -99,6 +99,17 @@ def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWrit
 def test_another_cluster_is_free(write: LedgerWriter) -> None:
     write.take_lease(LOCAL, "one", 60, AT)
     assert write.take_lease(OTHER, "two", 60, AT).holder == "two"
+
+
+def test_clusters_beside_each_other_take_turns(write: LedgerWriter) -> None:
+    """A member of a logical cluster waits until fewer others are changed than may be; who has a lease keeps it."""
+    beside: dict[str, Any] = {"beside": {OTHER.name, "third"}}
+    write.take_lease(OTHER, "two", 60, AT)
+    with pytest.raises(LeaseLost, match=r"^other is being changed, in one logical cluster with local: at most 1"):
+        write.take_lease(LOCAL, "one", 60, AT, **beside)
+    write.take_lease(LOCAL, "one", 60, AT, **beside, at_once=2)
+    assert write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT, **beside).fence == 1
+    assert write.take_lease(OTHER, "two", 60, EXPIRY + INSTANT, beside={"third"}).holder == "two"
 
 
 def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:

@@ -12,9 +12,9 @@ from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer,
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
-from pulsar_steward.notify.events import CriticalTroubles
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
+from pulsar_steward.report.since import Look
 from tests.builders import CLUSTER, NOW, a_batch_run, a_plan, an_outcome
 
 if TYPE_CHECKING:
@@ -95,17 +95,18 @@ def a_halt(**fields: Any) -> HaltRow:
 
 def a_snapshot(
     number: int, *subjects: str, judged: tuple[str, ...] = ("quota-stuck",), check_id: str = "quota-stuck"
-) -> CriticalTroubles:
+) -> Look:
     """The critical trouble of a snapshot that meets these, a quarter of an hour after the one before."""
     findings = [
         Finding(check_id=check_id, severity=Severity.CRITICAL, subject=each, evidence="made up", figures={})
         for each in subjects
     ]
     troubles = troubles_found(check_reports(findings, ()))
-    return CriticalTroubles(
+    return Look(
         snapshot_id=f"{CLUSTER}-{number}",
         taken_at=NOW + number * timedelta(minutes=15),
         troubles=tuple(trouble_report(each, ()) for each in troubles),
+        counted=frozenset(judged),
         judged=frozenset(judged),
     )
 

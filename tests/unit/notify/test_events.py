@@ -181,6 +181,15 @@ def test_what_nobody_could_judge_is_not_gone() -> None:
     assert (gone.occasion, gone.at) == (Occasion.FINDING_GONE, looks[2].taken_at)
 
 
+def test_a_partial_snapshot_makes_no_later_one_worse() -> None:
+    """A complete snapshot is compared with the last complete one; what a partial one shows anew is told at once."""
+    four = ("a", "b", "c", "d")
+    looks = [a_snapshot(0, *four), a_snapshot(1, "a", judged=()), a_snapshot(2, *four), a_snapshot(3, *four, "e")]
+    assert occasions(trouble_notices(CLUSTER, looks[:3])) == []
+    [worse] = trouble_notices(CLUSTER, looks)
+    assert "(4 → 5)" in worse.subject
+
+
 def test_the_same_snapshots_give_the_same_keys() -> None:
     """A notice about a finding stays the same where older snapshots are missing."""
     looks = [a_snapshot(0), a_snapshot(1, "a/b"), a_snapshot(2, "a/b"), a_snapshot(3)]

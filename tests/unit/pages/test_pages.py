@@ -157,7 +157,7 @@ def test_a_bundle_has_an_address(client: Client) -> None:
 def test_the_difference_from_an_earlier_look_is_told(client: Client) -> None:
     """The page compares with the snapshot of then, and lists what people said since; other spans are refused."""
     read = words(client, "/clusters/east?since=24h")
-    assert "Since 2026-03-01 10:15 UTC: 2 worse Worse: Consumed messages" in read
+    assert "Since 2026-03-01 10:15 UTC (the oldest look that is kept): 2 worse Worse: Consumed messages" in read
     assert "approved in the Airflow UI" in read[read.index("Since 2026") :]
     assert 'id="since"' not in client.get("/clusters/east").text
     assert client.get("/clusters/east?since=2d").status_code == 422

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNIT_WORDS = """
-seconds minutes milliseconds minute hour hours partitions percent mean others bytes mebibytes megabytes attempts batches
-redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
+seconds minutes milliseconds minute hour hours partitions percent mean others bytes mebibytes megabytes members
+attempts batches redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
 signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
 splits bookies copies connections days transactions processors ledgers people throttlings limits
@@ -299,3 +299,25 @@ def test_splits_with_moves_are_left_out_by_either_kind(kind: str) -> None:
     both, alone = (a_batch(*steps, kind="bundle_split") for steps in ((SPLITS, MOVES), (SPLITS,)))
     assert never_asked_about(both, policy) == f"{kind} of acme/x"
     assert (never_asked_about(alone, policy) is None) is (kind == "bundle_balance")
+
+
+@cases(
+    "declared, words",
+    ("a member twice", {"primary": "east", "extensions": ["East"]}, "east is a member twice"),
+    ("no name", {"primary": "ea st"}, "is no cluster's name"),
+    ("a region of some", {"primary": "east", "extensions": ["west"], "regions": {"east": "eu"}}, "see west"),
+    ("a region of another", {"primary": "east", "regions": {"east": "eu", "west": "eu"}}, "see west"),
+    ("a tenant twice", {"primary": "east", "together": [["a", "b"], ["a"]]}, "a is in `together` twice"),
+    ("a pattern", {"primary": "east", "together": [["a*"]]}, "'a\\*' is no tenant"),
+    ("a member of another", {"primary": "south"}, "south is in two logical clusters"),
+)
+def test_a_logical_cluster_that_does_not_hold_up(declared: dict[str, Any], words: str) -> None:
+    named = {"other": {"primary": "south"}, "orders": declared}
+    with pytest.raises(PolicyError, match=words):
+        parse_policy({"logical_clusters": {"named": named}}, name="policy")
+
+
+def test_the_members_of_a_logical_cluster() -> None:
+    """The primary is the first."""
+    found = a_policy(logical_clusters={"named": {"orders": {"primary": "east", "extensions": ["west"]}}})
+    assert found.logical_clusters.named["orders"].members == ("east", "west")

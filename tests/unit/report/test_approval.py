@@ -185,7 +185,7 @@ def test_a_quota_that_would_evict_nothing_is_named() -> None:
     """The card of an evicting quota says what is deleted now and for good, and which quota would delete nothing."""
     card = asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED).split(DETAILS)[0]
     assert "The size quota can be reverted; deleted messages cannot." in card
-    assert "A size quota above 4 KiB would evict nothing now" in card
+    assert "A quota of 4.5 KiB would evict nothing now" in card
 
 
 def test_what_stops_producers_is_told_in_large_letters(golden: Golden) -> None:

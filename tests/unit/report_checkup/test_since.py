@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
-from pulsar_steward.report.since import compared, since_look, span_of
+from pulsar_steward.report.since import Look, compared, since_look, span_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_finding
 from tests.cases import row_by_row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import SinceLook, TroubleReport
 
 EIGHT = timedelta(hours=8)
+QUOTA = "backlog-near-quota"
 
 
 def troubles(*findings: Finding) -> list[TroubleReport]:
@@ -30,9 +32,16 @@ def troubles(*findings: Finding) -> list[TroubleReport]:
     return [trouble_report(each, ()) for each in troubles_found(check_reports(findings, ()))]
 
 
+def look(troubles: list[TroubleReport], *, judged: bool = True) -> Look:
+    """A look with these troubles; one that judged nothing was partial."""
+    every = frozenset(each for trouble in troubles for each in trouble.check_ids) | {"subscription-stalled", QUOTA}
+    known = every if judged else frozenset()
+    return Look(snapshot_id="s", taken_at=NOW, troubles=tuple(troubles), counted=known, judged=known)
+
+
 def change(then: list[TroubleReport], now: list[TroubleReport]) -> SinceLook:
-    """The difference."""
-    return compared(now, then, NOW)
+    """The difference between two looks that judged everything."""
+    return compared(look(now), look(then))
 
 
 def stalled(*names: str, severity: Severity = Severity.WARNING) -> list[TroubleReport]:
@@ -48,7 +57,7 @@ def stalled(*names: str, severity: Severity = Severity.WARNING) -> list[TroubleR
 def behind(tebibytes: float) -> list[TroubleReport]:
     """A topic near its quota, with a backlog of so many TiB."""
     figures = {"backlog_bytes": round(tebibytes * 2**40), "bytes_percent": 85}
-    return troubles(a_finding(check_id="backlog-near-quota", subject="persistent://shop/a/t", figures=figures))
+    return troubles(a_finding(check_id=QUOTA, subject="persistent://shop/a/t", figures=figures))
 
 
 @row_by_row(
@@ -81,11 +90,53 @@ def test_a_worse_trouble_says_how() -> None:
 
 def test_a_trouble_that_stands_is_not_taken_for_its_worse_twin() -> None:
     """Of one cause, a second trouble that does worse harm is new; the first one stands as before."""
-    soon = a_finding(check_id="backlog-near-quota", subject="persistent://shop/a/t", figures={"bytes_percent": 85})
+    soon = a_finding(check_id=QUOTA, subject="persistent://shop/a/t", figures={"bytes_percent": 85})
     full = {"bytes_percent": 120, "holds_producers": 1}
     cut_off = a_finding(Severity.CRITICAL, check_id=soon.check_id, subject="persistent://shop/a/u", figures=full)
     assert change(troubles(soon), troubles(soon, cut_off)).words.endswith(": +1 trouble")
-    assert change(troubles(soon), troubles(cut_off)).words.endswith(": 1 worse")
+    assert change(troubles(soon), troubles(cut_off)).words.endswith(": +1 trouble, 1 gone")
+
+
+def near(*names: str, percent: int = 85, critical: bool = False, tebibytes: int = 1) -> list[TroubleReport]:
+    """Topics near their quota or over it; critical: their producers are shut out."""
+    figures = {"bytes_percent": percent, "holds_producers": 1, "backlog_bytes": tebibytes * 2**40}
+    severity = Severity.CRITICAL if critical else Severity.WARNING
+    named = (f"persistent://shop/a/{each}" for each in names)
+    return troubles(*(a_finding(severity, check_id=QUOTA, subject=each, figures=figures) for each in named))
+
+
+def full(*names: str) -> list[TroubleReport]:
+    """Topics whose producers are shut out."""
+    return near(*names, percent=120, critical=True)
+
+
+@row_by_row(
+    "then, now, words",
+    (full("t"), full("u"), "+1 trouble, 1 gone"),
+    (stalled("t"), stalled("u"), "+1 trouble, 1 gone"),
+    (full("t", "u"), full("t", "v"), "1 worse"),
+    (stalled("t", "u"), stalled("t", "v"), "nothing new, worse or gone"),
+    (near("t", "u"), near("t", tebibytes=20), "1 worse"),
+    (full("t"), near("t", "u"), "nothing new, worse or gone"),
+    (full("t") + near("u"), full("t", "u"), "1 worse"),
+)
+def test_subjects_tell_troubles_of_one_cause_apart(
+    then: list[TroubleReport], now: list[TroubleReport], words: str
+) -> None:
+    """Another topic that is cut off is new, not the same; what does less harm by now is neither worse nor gone."""
+    assert change(then, now).words.endswith(f"UTC: {words}")
+
+
+def test_a_partial_look_proves_nothing_absent() -> None:
+    """What it did not find is not seen; what stood before it is not new after it, and its numbers are no growth."""
+    partial = compared(look([], judged=False), look(full("t")))
+    assert partial.words.endswith(": 1 not seen this time")
+    assert partial.lines[0].startswith("Not seen this time, as the snapshot is partial: ")
+    (standing,) = full("t", "u")
+    standing = msgspec.structs.replace(standing, since=NOW - EIGHT)
+    for then in ([], full("t")):
+        assert compared(look([standing]), look(then, judged=False)).words.endswith("nothing new, worse or gone")
+        assert not compared(look([standing]), look(then)).words.endswith("nothing new, worse or gone")
 
 
 def test_the_snapshot_of_that_time_is_compared(tmp_path: Path) -> None:
@@ -96,15 +147,14 @@ def test_the_snapshot_of_that_time_is_compared(tmp_path: Path) -> None:
         _written(tmp_path, taken, **rows)
     newest = open_snapshot(str(tmp_path / f"taken_at={at[0]:%Y%m%dT%H%M%SZ}"))
     (tmp_path / f"taken_at={at[9] + timedelta(minutes=30):%Y%m%dT%H%M%SZ}").mkdir()
-    now = troubles(*newest.findings(as_judged=True))
 
     def compared_with(hours: int) -> datetime | None:
-        found = since_look(now, newest, timedelta(hours=hours))
+        found = since_look(newest, timedelta(hours=hours))
         return found.taken_at if found else None
 
     assert [compared_with(hours) for hours in (1, 8, 24, 48)] == [at[2], at[9], at[30], at[30]]
     alone = open_snapshot(str(tmp_path / f"taken_at={at[30]:%Y%m%dT%H%M%SZ}"))
-    assert since_look(now, alone, EIGHT) is None
+    assert since_look(alone, EIGHT) is None
 
 
 def _written(folder: Path, taken_at: datetime, **rows: snapshots.Rows) -> None:

@@ -210,6 +210,10 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
     new: tuple[ChangedTrouble, ...]
     worse: tuple[ChangedTrouble, ...]
     gone: tuple[ChangedTrouble, ...]
+    unseen: Annotated[
+        tuple[ChangedTrouble, ...], Meta(description="not found, and not judged either: the snapshot is partial")
+    ]
+    note: Annotated[str, Meta(description="how the earlier snapshot differs from the one that was asked for")] = ""
 
     @property
     def words(self) -> str:
@@ -218,13 +222,16 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
             f"+{counted(len(self.new), 'trouble')}" if self.new else "",
             f"{len(self.worse):,} worse" if self.worse else "",
             f"{len(self.gone):,} gone" if self.gone else "",
+            f"{len(self.unseen):,} not seen this time" if self.unseen else "",
         )
-        return f"Since {time_in_words(self.taken_at)}: {', '.join(filter(None, parts)) or 'nothing new, worse or gone'}"
+        since = f"Since {time_in_words(self.taken_at)}{f' ({self.note})' if self.note else ''}"
+        return f"{since}: {', '.join(filter(None, parts)) or 'nothing new, worse or gone'}"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The troubles by name: new ones, worse ones, and those that are gone."""
-        kinds = (("New", self.new), ("Worse", self.worse), ("Gone", self.gone))
+        """The troubles by name: new ones, worse ones, those that are gone, and those that were not looked at again."""
+        not_seen = "Not seen this time, as the snapshot is partial"
+        kinds = (("New", self.new), ("Worse", self.worse), ("Gone", self.gone), (not_seen, self.unseen))
         return tuple(f"{kind}: {words}" for kind, troubles in kinds for words in _named(troubles))
 
 

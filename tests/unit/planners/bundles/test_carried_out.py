@@ -10,6 +10,7 @@ import httpx
 from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, TopicSpec
 from lab.simulator import running_simulator as running
 from pulsar_steward.changes import kind_of
+from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -48,7 +49,7 @@ def observed(cluster: Simulator, out: Path, number: int) -> tuple[Plan, set[str]
     order = CollectParameters(cluster="lab", taken_at=BEGAN + timedelta(minutes=10 * number), policy=POLICY.collect)
     folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", order.taken_at)), OnThreads(3)
     collect(settings, order, folder, WrittenByTasks(settings, folder, threads, TaskDivision(3, 1)), threads)
-    diagnose(folder, POLICY, threads)
+    diagnose(folder, POLICY, threads, [check for check in CHECKS if check.check_id in PLANNERS])
     planning = planning_facts_of(open_snapshot(folder.uri), POLICY, Moves())
     return make_plan(planning), {finding.check_id for finding in planning.findings} & PLANNERS
 

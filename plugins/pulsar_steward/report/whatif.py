@@ -1,0 +1,198 @@
+"""Logical cluster as text and as JSON: how full its members are, what would change, and what is not known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.text import Text
+
+from pulsar_steward.model.units import bytes_in_words, counted, named
+from pulsar_steward.planners.clusters.place import WORDS
+from pulsar_steward.report.checkup.text import bullets, heading, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.planners.clusters.differences import Differences
+    from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
+    from pulsar_steward.planners.clusters.model import MemberUse, Use
+    from pulsar_steward.planners.clusters.place import NamespacePlacement
+
+NEVER_KNOWN = (
+    "Topics that no broker has loaded are in no snapshot.",
+    "Clusters that a tenant may use (`allowedClusters`) are in no snapshot: a move may need another one there.",
+    "CPU is divided among namespaces by their bytes in and out, and is not forecast.",
+    "Of a new cluster only its ceiling of topics is known.",
+)
+"""Sentences on facts that no snapshot tells."""
+
+LISTED = 20
+"""Number of namespaces without a place that the text lists; JSON has all."""
+
+FARTHEST_DAYS = 3650
+"""Longest forecast; later than that is as good as never."""
+
+_NAME = 18
+_ROW = f"{{:<{_NAME}}} {{:<14}} {{:>6}} {{:>6}} {{:>6}}  {{:<10}}  {{:<10}}"
+_STATES = "now: as it is; then: with what is supposed; moved: after the moves; full: the first ceiling is reached."
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfReport:
+    """Content of the report.
+
+    Attributes:
+        facts: The members of which there is a snapshot.
+        now: How full they are.
+        placement: How full they would be, before and after moves.
+        differences: Differences between them.
+        unknown: Sentences on facts that are not known.
+        taken_at: Time of the newest snapshot; days of forecasts count from it.
+        primary: Member whose address clients know, where it is declared.
+    """
+
+    facts: tuple[MemberFacts, ...]
+    now: tuple[MemberUse, ...]
+    placement: NamespacePlacement
+    differences: Differences
+    unknown: tuple[str, ...]
+    taken_at: datetime
+    primary: str | None = None
+
+
+def document(report: WhatIfReport) -> dict[str, Any]:
+    """The report for programs."""
+    placement = report.placement
+    now = {each.member: each for each in report.now}
+    held = {each.name: each for each in report.facts}
+    members = [
+        {
+            "member": then.member,
+            "now": _state(now.get(then.member), report.taken_at),
+            "then": _state(then, report.taken_at),
+            "moved": _state(moved, report.taken_at),
+            "subscriptions": held[then.member].subscriptions if then.member in held else 0,
+            "transaction_coordinators": held[then.member].meta.coordinators if then.member in held else 0,
+        }
+        for then, moved in zip(placement.before, placement.after, strict=True)
+    ]
+    parts = {"moves": placement.moves, "unplaced": placement.unplaced, "unknown": (*report.unknown, *NEVER_KNOWN)}
+    return {
+        "primary": report.primary,
+        "members": members,
+        **msgspec.to_builtins(parts | msgspec.structs.asdict(report.differences)),
+    }
+
+
+def _state(use: MemberUse | None, taken_at: datetime) -> dict[str, Any] | None:
+    if use is None:
+        return None
+    uses = [
+        {
+            "resource": each.resource.value,
+            "load": each.load,
+            "ceiling": each.ceiling,
+            "growth_per_day": each.growth,
+            "full": _full(each, taken_at),
+        }
+        for each in use.uses
+    ]
+    return {"namespaces": use.namespaces, "uses": uses}
+
+
+def _full(use: Use | None, taken_at: datetime) -> str:
+    """Day on which a ceiling is reached: a date, or ``over``, ``never`` or ``?``."""
+    days = None if use is None else use.days
+    if days is None:
+        return "?"
+    if days <= 0:
+        return "over"
+    return "never" if days > FARTHEST_DAYS else f"{taken_at + timedelta(days=math.floor(days)):%Y-%m-%d}"
+
+
+def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
+    """The report for people, on at most so many columns."""
+    yield from _table(report)
+    yield from wrapped(_STATES, width, style="quiet")
+    yield from _moves(report.placement, width)
+    without = [f"{it.namespace} ({it.member or 'new'}): {it.why}" for it in report.placement.unplaced]
+    yield from _part("No place is found for", without, width)
+    offsets = [
+        f"{each.name}{', the primary' * (each.name == report.primary)}: {counted(each.subscriptions, 'subscription')},"
+        f" {counted(each.meta.coordinators, 'transaction coordinator')}"
+        for each in report.facts
+    ]
+    yield from _part("Where positions of subscriptions and transactions are", offsets, width)
+    yield from _part("Differences between members", _differences(report.differences), width)
+    yield from _part("Not known", (*report.unknown, *NEVER_KNOWN), width)
+
+
+def _table(report: WhatIfReport) -> Iterator[Text]:
+    """A row a member, of the resource that it uses most of; 78 columns."""
+    yield from heading(_ROW.format("cluster", "most of", "now", "then", "moved", "full now", "full moved"))
+    now = {each.member: each for each in report.now}
+    for then, moved in zip(report.placement.before, report.placement.after, strict=True):
+        today, most = now.get(then.member), then.fullest.resource
+        name = then.member
+        if len(name) > _NAME:
+            yield Text(name)
+            name = ""
+        parts = (_percent(each, most) for each in (today, then, moved))
+        full = (_full(each.first, report.taken_at) if each else "-" for each in (today, moved))
+        yield Text(_ROW.format(name, WORDS[most], *parts, *full).rstrip())
+
+
+def _percent(use: MemberUse | None, resource: str) -> str:
+    found = next((each for each in use.uses if each.resource == resource), None) if use else None
+    if found is None or found.ceiling is None:
+        return "?" if found else "-"
+    return f"{min(found.part, 99):.0%}"
+
+
+def _moves(placement: NamespacePlacement, width: int) -> Iterator[Text]:
+    moves = placement.moves
+    if not moves:
+        yield from wrapped("No namespace has to be moved.", width)
+        return
+    copied = bytes_in_words(placement.stored_bytes, rounded=True)
+    yield from heading(f"Moves: {counted(len(moves), 'namespace')}, {copied} stored")
+    for why, each in groupby(sorted(moves, key=lambda move: (move.source or "", move.why)), lambda move: move.why):
+        yield from wrapped(f"{why}:", width)
+        yield from bullets(
+            (
+                f"{it.namespace}: {it.source or 'new'} -> {it.target}, {bytes_in_words(it.stored_bytes, rounded=True)}"
+                for it in each
+            ),
+            width,
+        )
+
+
+def _differences(found: Differences) -> Iterator[str]:
+    for clash in found.clashes:
+        yield (
+            f"{clash.namespace}: {counted(clash.topics, 'topic')} of the same name on {' and '.join(clash.members)},"
+            f" which do not replicate them, such as {clash.example}"
+        )
+    if found.unserved:
+        words = counted(len(found.unserved), "namespace is", "namespaces are")
+        yield f"{words} served by no member, as policies name other clusters or none: {named(found.unserved)}"
+    for each in found.differing:
+        values = (f"{value} ({named(members)})" for value, members in each.members.items())
+        yield f"{each.name}: {'; '.join(values)}"
+
+
+def _part(title: str, items: Iterable[str], width: int) -> Iterator[Text]:
+    """A heading and a list, cut to `LISTED`; nothing without items."""
+    all_of_it: Sequence[str] = list(items)
+    if not all_of_it:
+        return
+    yield from heading(title)
+    yield from bullets(all_of_it[:LISTED], width)
+    if len(all_of_it) > LISTED:
+        yield from wrapped(f"and {len(all_of_it) - LISTED:,} more (--json has all)", width)

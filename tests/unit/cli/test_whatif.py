@@ -1,0 +1,104 @@
+"""The command that says how full members of a logical cluster are, and what a change would do."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.model.units import GIB
+from tests.cases import row_by_row
+from tests.unit.planners.clusters.members import NOW, Held, write_member
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.golden import Golden
+    from tests.unit.cli.conftest import Steward
+
+POLICY = """
+logical_clusters:
+  named:
+    orders:
+      primary: east
+      extensions: [west, far-away]
+      regions: {east: eu, west: eu, far-away: us}
+      together: [[acme, shop]]
+"""
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    """Snapshots of two members, one of them over its ceiling of topics."""
+    folder = tmp_path / "snapshots"
+    day_before = NOW - timedelta(days=1)
+    write_member(folder, "east", {"acme/orders": Held(70, 70 * GIB, ("east",))}, taken_at=day_before)
+    held = {"acme/orders": Held(90, 90 * GIB, ("east",)), "iot/x": Held(40, 2 * GIB, ("east",))}
+    write_member(folder, "east", held)
+    write_member(
+        folder, "west", {"shop/y": Held(5, 5 * GIB, ("west",)), "iot/x": Held(1, 1, ("west",))}, version="4.0.6"
+    )
+    return folder
+
+
+def test_all_of_it(steward: Steward, shelf: Path, tmp_path: Path, golden: Golden) -> None:
+    """The table, the moves, the differences and what is not known fit 80 columns."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    changes = ["--add-cluster", "south-of-the-border-9=1,000@eu", "--remove-brokers", "west=2", "--traffic", "1.5"]
+    ended = steward(
+        "whatif", "--snapshots", shelf, "--logical", "orders", "--policy", tmp_path / "policy.yaml", *changes,
+        "--add-namespace", "new/n=20",
+    )  # fmt: skip
+    assert (ended.code, ended.err) == (0, "")
+    assert max(map(len, ended.out.splitlines())) <= 80
+    golden(ended.out)
+
+
+def test_the_same_for_programs(steward: Steward, shelf: Path) -> None:
+    """Without changes, nothing is supposed; the forecast is the day before the ceiling is passed."""
+    told = json.loads(steward("whatif", "--snapshots", shelf, "--json").out)
+    east, west = told["members"]
+    assert (east["member"], west["member"]) == ("east", "west")
+    assert east["now"] == east["then"]
+    topics, *_ = east["now"]["uses"]
+    assert topics == {"resource": "topics", "load": 130, "ceiling": 120, "growth_per_day": 60, "full": "over"}
+    assert east["moved"]["uses"][0]["load"] == 40
+    assert [(move["namespace"], move["source"], move["target"]) for move in told["moves"]] == [
+        ("acme/orders", "east", "west")
+    ]
+    assert [clash["namespace"] for clash in told["clashes"]] == ["iot/x"]
+    assert (told["primary"], told["unserved"], bool(told["unknown"])) == (None, [], True)
+
+
+def test_members_are_the_clusters_at_home(
+    steward: Steward, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without options, all clusters with snapshots in STEWARD_HOME; the policies there declare logical clusters."""
+    monkeypatch.setenv("STEWARD_HOME", str(shelf.parent))
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    assert [each["member"] for each in json.loads(steward("whatif", "--json").out)["members"]] == ["east", "west"]
+    told = json.loads(steward("whatif", "--logical", "orders", "--json").out)
+    assert told["primary"] == "east"
+    assert any("far-away: there is no diagnosed snapshot" in each for each in told["unknown"])
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "east.yaml").write_text(POLICY.replace("far-away: us", "far-away: asia"))
+    assert "declare it differently" in steward("whatif", "--logical", "orders").err
+
+
+@row_by_row(
+    "options, words",
+    (["--add-cluster", "south"], "give it as NAME=NUMBER[@REGION]"),
+    (["--add-cluster", "a/b=1"], "cluster name 'a/b'"),
+    (["--add-cluster", "south=1", "--add-cluster", "south=2"], "south is given twice"),
+    (["--remove-brokers", "east=1@eu"], "give it as NAME=NUMBER"),
+    (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
+    (["--traffic", "nan"], "give a factor"),
+    (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
+    (["--logical", "orders"], "none is declared"),
+)
+def test_options_that_are_not_understood(steward: Steward, shelf: Path, options: list[str], words: str) -> None:
+    ended = steward("whatif", "--snapshots", shelf, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
