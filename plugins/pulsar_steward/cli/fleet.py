@@ -51,7 +51,7 @@ COMMAND = ("-m", "pulsar_steward.cli", "checkup", "--from-environment")
 POLL_SECONDS = 0.1
 
 
-class Member(NamedTuple):
+class FleetTarget(NamedTuple):
     """A cluster of the fleet.
 
     Attributes:
@@ -67,7 +67,7 @@ class Member(NamedTuple):
     trouble: str = ""
 
 
-def members_of(fleet: str, policy: Policy) -> list[Member]:
+def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
     """The clusters of a file, or of Airflow's connections.
 
     Raises:
@@ -91,12 +91,12 @@ def members_of(fleet: str, policy: Policy) -> list[Member]:
     # Without the variables of this process: a token in them is of another cluster.
     other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
     return [
-        Member(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
+        FleetTarget(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
         for each in told
     ]
 
 
-def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> Member:
+def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> FleetTarget:
     """A cluster of a file, with its settings; one that cannot be used is told like one that does not answer."""
     given = {name: getattr(cluster, name) for name in ClusterAccess.__struct_fields__ if hasattr(cluster, name)}
     mapped = [f"{advertised}={url}" for advertised, url in cluster.address_map.items()]
@@ -106,8 +106,8 @@ def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> Member:
     try:
         settings = replace(settings_of(target), origin=f"`{key}` of {cluster.name} in {path}")
     except StewardError as error:
-        return Member(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
-    return Member(cluster.name, cluster.region, settings.in_environment(os.environ))
+        return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
+    return FleetTarget(cluster.name, cluster.region, settings.in_environment(os.environ))
 
 
 def _by_keys(words: str) -> str:
@@ -120,7 +120,7 @@ def _by_keys(words: str) -> str:
 class _Running(NamedTuple):
     """A check-up that runs; `ending` ends its process, if that still runs, and closes its files."""
 
-    member: Member
+    member: FleetTarget
     process: subprocess.Popen[str]
     out: IO[str]
     err: IO[str]
@@ -129,7 +129,7 @@ class _Running(NamedTuple):
 
 
 def side_by_side(
-    members: Sequence[Member], arguments: Sequence[str], at_once: int, seconds: int, say: Say
+    members: Sequence[FleetTarget], arguments: Sequence[str], at_once: int, seconds: int, say: Say
 ) -> list[FleetCluster]:
     """Looks at all clusters; one that cannot be looked at has the reason in place of a check-up.
 
@@ -160,7 +160,7 @@ def side_by_side(
     return ended
 
 
-def _begun(member: Member, arguments: Sequence[str], seconds: int) -> _Running:
+def _begun(member: FleetTarget, arguments: Sequence[str], seconds: int) -> _Running:
     command = [sys.executable, *COMMAND, "--cluster", member.name, "--json", "-", *arguments]
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in "oe")

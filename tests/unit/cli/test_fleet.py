@@ -13,7 +13,7 @@ import yaml
 
 from lab.simulator import ClusterSpec, Delay, Fault, running_simulator
 from pulsar_steward.cli import fleet
-from pulsar_steward.cli.fleet import Member, members_of, side_by_side
+from pulsar_steward.cli.fleet import FleetTarget, members_of, side_by_side
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.policy.fleet import ConnectedCluster, load_fleet
@@ -112,7 +112,7 @@ def test_whoever_ends_the_command_ends_every_process(tmp_path: Path) -> None:
                 processes.extend(psutil.Process().children())
                 raise KeyboardInterrupt
 
-        unusable = Member("c", None, {**members[0].variables, "STEWARD_ADMIN_URLS": ""})  # type: ignore[dict-item]
+        unusable = FleetTarget("c", None, {**members[0].variables, "STEWARD_ADMIN_URLS": ""})  # type: ignore[dict-item]
         with pytest.raises(KeyboardInterrupt):
             side_by_side([*members, unusable], [], 3, 60, interrupted)
 
@@ -123,7 +123,7 @@ def test_whoever_ends_the_command_ends_every_process(tmp_path: Path) -> None:
 def test_a_check_up_that_crashes_is_a_row_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no error of Steward's own is told with its code and last line, and without the token."""
     monkeypatch.setattr(fleet, "COMMAND", ("-c", f"import sys; print('{TOKEN}', file=sys.stderr); sys.exit(9)"))
-    member = Member("east", "eu", AdminSettings((NOWHERE,)).in_environment({"STEWARD_ADMIN_TOKEN": TOKEN}))
+    member = FleetTarget("east", "eu", AdminSettings((NOWHERE,)).in_environment({"STEWARD_ADMIN_TOKEN": TOKEN}))
     variables = {**(member.variables or {}), "STEWARD_ADMIN_TOKEN": TOKEN}
     (found,) = side_by_side([member._replace(variables=variables)], [], 1, 60, lambda _: None)
     assert (found.health, found.could_not_look) == (ClusterHealth.UNKNOWN, "its check-up ended with 9: ***")
