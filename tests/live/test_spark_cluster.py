@@ -66,7 +66,7 @@ SMALL = {
 }
 OF_THE_MOMENT = {
     *("taken_at", "snapshot_id", "first_seen", "read_milliseconds", "clock_skew_milliseconds"),
-    *("read_from", "read_until"),
+    *("read_from", "read_until", "oldest_ledger_milliseconds", "unread_closed_milliseconds"),
     *("process_cpu_seconds_total", "clock-skew"),
 }
 """Columns, a series of the metrics and a check that tell of time."""
