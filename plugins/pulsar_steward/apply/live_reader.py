@@ -21,12 +21,12 @@ from pulsar_steward.model.bundles import (
     ranges_of,
 )
 from pulsar_steward.model.cluster import identity_of
+from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.model.measures import LOADED_TOPICS, PRODUCERS
 from pulsar_steward.model.subscription import HolderKind, SubscriptionState, holding, kind_of_cursor
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.body import Closing
-from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.metrics import Exposition, endpoint
 from pulsar_steward.pulsar.own_settings import defaults_in
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.facts.unknown import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
     from pulsar_steward.pulsar.body import Body
-    from pulsar_steward.pulsar.isolation import IsolationPolicy
     from pulsar_steward.pulsar.metrics import Sample
     from pulsar_steward.pulsar.own_settings import StoredTopic
     from pulsar_steward.pulsar.owner import TopicDetail
@@ -434,8 +434,8 @@ class LiveReader(Closing):
             with pieces as text:
                 return list(Exposition(text, MAX_METRICS_BYTES).samples({series: None}))
 
-    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
-        """The cluster's namespace isolation policies."""
+    def isolation_policies(self) -> dict[str, IsolationPolicy]:
+        """The cluster's namespace isolation policies, by name."""
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
 
     def anti_affinity_group(self, namespace: str) -> str | None:

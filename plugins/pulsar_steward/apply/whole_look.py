@@ -19,9 +19,9 @@ from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
 from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
+from pulsar_steward.model.isolation import allowed_brokers
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
-from pulsar_steward.pulsar.isolation import allowed_brokers
 from pulsar_steward.pulsar.reader import groups_in
 
 if TYPE_CHECKING:

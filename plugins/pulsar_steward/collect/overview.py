@@ -15,9 +15,9 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.model.isolation import IsolationPolicy, allowed_brokers, isolation_policies
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.tables import NAMESPACES
-from pulsar_steward.pulsar.isolation import IsolationPolicy, allowed_brokers, isolation_policies
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
 from pulsar_steward.pulsar.paths import BROKERS
 from pulsar_steward.pulsar.reader import Bundles, Reader
@@ -47,7 +47,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         leader: The broker that leads the load manager, or None.
         coordinators: Number of transaction coordinators; 0 if transactions are off.
         bookies: Number of bookies of the cluster, up or down; None: not reported.
-        policies: Namespace isolation policies.
+        policies: Namespace isolation policies, by name.
         namespaces: ``tenant/name``, sorted.
         unread: Items that could not be read, as in a snapshot: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
             namespaces, or the name of one of the other items above.
@@ -60,7 +60,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     leader: str | None
     coordinators: int
     bookies: int | None
-    policies: tuple[IsolationPolicy, ...]
+    policies: dict[str, IsolationPolicy]
     namespaces: tuple[str, ...]
     unread: tuple[str, ...]
 
@@ -102,7 +102,7 @@ def look_over(reader: Reader) -> Overview:
         else 0,
         bookies=_bookies(reader),
         policies=asked.told(
-            "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), ()
+            "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), {}
         ),
         namespaces=_namespaces(reader, asked),
         unread=tuple(dict.fromkeys(asked.unread)),
@@ -161,7 +161,7 @@ class PlacementInput(msgspec.Struct, frozen=True):
     """Input for the placement of namespaces: the listed brokers, the isolation policies, and the cluster's own name."""
 
     brokers: tuple[str, ...]
-    policies: tuple[IsolationPolicy, ...]
+    policies: dict[str, IsolationPolicy]
     pulsar_cluster: str
 
 

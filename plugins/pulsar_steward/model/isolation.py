@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class _Failover(msgspec.Struct, frozen=True):
+class Failover(msgspec.Struct, frozen=True):
+    """When the secondary brokers serve too; brokers know the type ``min_available`` alone, and keep texts."""
+
+    policy_type: str = "min_available"
     parameters: dict[str, str | int] = {}
 
 
 class IsolationPolicy(msgspec.Struct, frozen=True):
-    """One policy from the admin API; every text is a regular expression."""
+    """One policy as the admin API has it; every text is a regular expression."""
 
     namespaces: tuple[str, ...] = ()
     primary: tuple[str, ...] = ()
     secondary: tuple[str, ...] = ()
-    auto_failover_policy: _Failover | None = None
+    auto_failover_policy: Failover | None = None
 
     @property
     def least_primaries(self) -> int:
@@ -41,8 +44,8 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         return int(parameters.get("min_limit", 0))
 
 
-def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ...]:
-    """Decodes the policies that `Reader.isolation_policies` returned.
+def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:
+    """Decodes the policies that `Reader.isolation_policies` returned, by name.
 
     Raises:
         ConfigurationError: If a policy has another shape than a broker would accept.
@@ -53,11 +56,11 @@ def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ..
             int(policy.least_primaries)
     except (msgspec.ValidationError, ValueError) as error:
         raise ConfigurationError(f"the namespace isolation policies cannot be read: {error}") from error
-    return tuple(policies.values())
+    return policies
 
 
 def allowed_brokers(
-    policies: Iterable[IsolationPolicy], namespace: str, brokers: Iterable[str]
+    policies: Mapping[str, IsolationPolicy], namespace: str, brokers: Iterable[str]
 ) -> tuple[str, ...] | None:
     """Brokers that may own the namespace's bundles, sorted; None: no policy restricts it.
 
@@ -65,16 +68,18 @@ def allowed_brokers(
     returned.
 
     Args:
-        policies: All policies of the cluster.
+        policies: All policies of the cluster, by name.
         namespace: ``tenant/namespace``.
         brokers: Active brokers, ``host:webport``.
     """
-    policies, everyone = tuple(policies), frozenset(brokers)
-    matching = [policy for policy in policies if _matches(policy.namespaces, namespace, unreadable=True)]
+    everyone = frozenset(brokers)
+    matching = [policy for policy in policies.values() if _matches(policy.namespaces, namespace, unreadable=True)]
     if matching:
         allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
         return tuple(sorted(allowed))
-    claimed = _of_hosts([pattern for policy in policies for pattern in policy.primary], everyone, unreadable=True)
+    claimed = _of_hosts(
+        [pattern for policy in policies.values() for pattern in policy.primary], everyone, unreadable=True
+    )
     return tuple(sorted(everyone - claimed)) if claimed else None
 
 
