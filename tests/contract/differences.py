@@ -63,7 +63,7 @@ INDEX_OF_SUBSCRIPTIONS = "the size of the delayed index is told of each subscrip
 NO_RATES = "what dispatch rates hold back has no series"
 OF_3 = (
     *BEFORE_4,
-    Difference(ANEW, BY_SCOPE, "[no scope"),
+    Difference(ANEW, BY_SCOPE, "no scope"),
     Difference("test_every_sample_has_the_labels_of_its_series", INDEX_OF_SUBSCRIPTIONS),
     Difference("test_every_series_that_is_read_is_told_but_for_known_ones", NO_RATES),
 )

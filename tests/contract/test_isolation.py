@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pulsar_steward.model.isolation import Failover, IsolationPolicy, isolation_policies
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy, isolation_policies
 from pulsar_steward.pulsar.calls import Call, delete_isolation, set_isolation
 from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
@@ -64,9 +64,9 @@ def test_what_steward_sets_unloads_nothing_and_is_what_it_reads(
     api: Api, reader: Reader, namespace: str, bundle: str, group: str
 ) -> None:
     """A policy of the scope `none` leaves every bundle where it is, when it is set, changed and deleted."""
-    owner, limits = api.owner(bundle), {"min_limit": "1", "usage_threshold": "80"}
+    owner = api.owner(bundle)
     for primary in ("127.*", ".*"):
-        policy = IsolationPolicy((namespace, "acme/.*"), (primary,), (), Failover(parameters=dict(limits)))
+        policy = IsolationPolicy((namespace, "acme/.*"), (primary,), (), Failover(FailoverLimits("1", "80")))
         assert sent(api, set_isolation("local", "group", policy)).status_code == DONE
         assert isolation_policies(reader.isolation_policies("local")) == {"group": policy}
         assert api.get(group)["unload_scope"] == "none"
@@ -106,7 +106,7 @@ def test_half_a_policy_is_refused(api: Api, namespace: str, group: str, left_out
 
 def test_policies_of_another_cluster_are_refused(api: Api, namespace: str) -> None:
     """A policy for a cluster that the brokers do not know is refused with 412, as is its deletion."""
-    policy = IsolationPolicy((namespace,), ("127.*",), (), Failover(parameters={"min_limit": 1, "usage_threshold": 80}))
+    policy = IsolationPolicy((namespace,), ("127.*",), (), Failover(FailoverLimits(1, 80)))
     for call in (set_isolation("prod", "group", policy), delete_isolation("prod", "group")):
         answer = sent(api, call)
         assert (answer.status_code, answer.json()["reason"]) == (412, "Cluster prod does not exist.")

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
+from pulsar_steward.facts.isolation import LoadOfBroker
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
-from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, SERIES, broker_defaults, is_extensible
+from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, CPU, SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -437,6 +438,29 @@ class LiveReader(Closing):
     def isolation_policies(self) -> dict[str, IsolationPolicy]:
         """The cluster's namespace isolation policies, by name."""
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
+
+    def namespaces(self) -> tuple[str, ...]:
+        """All namespaces (``tenant/namespace``) of the configuration store, sorted."""
+        found: list[str] = []
+        for tenant in self._reader.tenants():
+            with suppress(NotFound):  # it was deleted after it was listed
+                found += self._reader.namespaces(tenant)
+        return tuple(sorted(found))
+
+    def loads(self, brokers: Collection[str]) -> dict[str, LoadOfBroker]:
+        """Loaded topics by namespace, and CPU usage, of each of these brokers, from their metrics, in parallel."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            return dict(zip(brokers, pool.map(self._load, brokers), strict=True))
+
+    def _load(self, broker: str) -> LoadOfBroker:
+        topics: dict[str, int] = {}
+        cpu: float | None = None
+        for sample in self.samples(broker, {LOADED_TOPICS: None, CPU: None}):
+            if sample.series == CPU:
+                cpu = max(sample.value, cpu or 0.0)
+            elif namespace := sample.labels.get("namespace"):
+                topics[namespace] = topics.get(namespace, 0) + int(sample.value)
+        return LoadOfBroker(topics=topics, cpu_percent=cpu)
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """The anti-affinity group of a namespace; None: it has no group."""

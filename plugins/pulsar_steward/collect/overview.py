@@ -14,6 +14,7 @@ from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
+from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.isolation import IsolationPolicy, allowed_brokers, isolation_policies
 from pulsar_steward.model.pulsar_versions import VERSION
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+ISOLATION = "isolation policies"
+"""What is unread where the namespace isolation policies are."""
 
 LAST_MAJOR_BY_BUNDLE = 4
 """The last major version whose transaction coordinators are placed by bundles alone (PIP-473)."""
@@ -76,6 +80,11 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return major is not None and int(major.group()) <= LAST_MAJOR_BY_BUNDLE
 
 
+def isolation_json(overview: Overview) -> str | None:
+    """The isolation policies by name, as the snapshot keeps them; None: they could not be read."""
+    return None if ISOLATION in overview.unread else canonical_json(overview.policies).decode()
+
+
 def look_over(reader: Reader) -> Overview:
     """Reads the overview. Items that are missing or make no sense are listed as unread.
 
@@ -101,9 +110,7 @@ def look_over(reader: Reader) -> Overview:
         if configuration.get("transactionCoordinatorEnabled") == "true"
         else 0,
         bookies=_bookies(reader),
-        policies=asked.told(
-            "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), {}
-        ),
+        policies=asked.told(ISOLATION, lambda: isolation_policies(reader.isolation_policies(identity.name)), {}),
         namespaces=_namespaces(reader, asked),
         unread=tuple(dict.fromkeys(asked.unread)),
     )

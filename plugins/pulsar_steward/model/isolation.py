@@ -22,11 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class Failover(msgspec.Struct, frozen=True):
-    """When the secondary brokers serve too; brokers know the type ``min_available`` alone, and keep texts."""
+class FailoverLimits(msgspec.Struct, frozen=True):
+    """Limits of a failover; brokers take and tell numbers as text."""
 
+    min_limit: str | int = "0"
+    usage_threshold: str | int = "100"
+
+
+class Failover(msgspec.Struct, frozen=True):
+    """When the secondary brokers serve too; brokers know the type ``min_available`` alone."""
+
+    parameters: FailoverLimits = FailoverLimits()
     policy_type: str = "min_available"
-    parameters: dict[str, str | int] = {}
 
 
 class IsolationPolicy(msgspec.Struct, frozen=True):
@@ -40,8 +47,32 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
     @property
     def least_primaries(self) -> int:
         """Number of primary brokers below which the secondary brokers serve too."""
-        parameters = self.auto_failover_policy.parameters if self.auto_failover_policy else {}
-        return int(parameters.get("min_limit", 0))
+        return int(self.auto_failover_policy.parameters.min_limit) if self.auto_failover_policy else 0
+
+    @property
+    def words(self) -> str:
+        """Patterns and minimum in a few words: ``shop/.* on 10.0.1.* (2 at least)``."""
+        others = f", else {' or '.join(self.secondary)}" if self.secondary else ""
+        brokers = f"{' or '.join(self.primary)} ({self.least_primaries:,} at least{others})"
+        return f"{' and '.join(self.namespaces)} on {brokers}"
+
+    def claims(self, namespace: str) -> bool:
+        """True if it is, or may be, about a namespace (``tenant/namespace``)."""
+        return _matches(self.namespaces, namespace, unreadable=True)
+
+    def primaries(self, brokers: Iterable[str]) -> frozenset[str]:
+        """Those of these brokers (``host:webport``) that are primary for it."""
+        return _of_hosts(self.primary, brokers)
+
+    def is_as(self, other: IsolationPolicy | None) -> bool:
+        """True if another policy does the same, in whatever order its patterns are."""
+        if other is None:
+            return False
+        one, two = (
+            (set(each.namespaces), set(each.primary), set(each.secondary), each.auto_failover_policy)
+            for each in (self, other)
+        )
+        return one == two
 
 
 def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:
@@ -73,7 +104,7 @@ def allowed_brokers(
         brokers: Active brokers, ``host:webport``.
     """
     everyone = frozenset(brokers)
-    matching = [policy for policy in policies.values() if _matches(policy.namespaces, namespace, unreadable=True)]
+    matching = [policy for policy in policies.values() if policy.claims(namespace)]
     if matching:
         allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
         return tuple(sorted(allowed))
@@ -84,7 +115,7 @@ def allowed_brokers(
 
 
 def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[str]:
-    primaries = _of_hosts(policy.primary, brokers)
+    primaries = policy.primaries(brokers)
     if len(_of_hosts(policy.primary, brokers, unreadable=True)) >= policy.least_primaries:
         return primaries
     return primaries | _of_hosts(policy.secondary, brokers)
