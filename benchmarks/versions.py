@@ -61,11 +61,11 @@ from pulsar_steward.model.setting import (
     SettingName,
     TimeToLive,
 )
-from pulsar_steward.model.step import AddPartitions, ChangeSetting, SplitBundle
+from pulsar_steward.model.step import AddPartitions, ChangeSetting, SetIsolation, SplitBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.question_form import APPROVE, COMMENT, LOSS, QUESTION, STEPS
-from pulsar_steward.policy.schema import Policy
+from pulsar_steward.policy.schema import Policy, WantedGroup
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.report.checkup.document import Checkup
 
@@ -98,6 +98,8 @@ SEEN_SECONDS = 8
 """Until brokers' statistics hold a topic that was just loaded, by `SOON`, and `topic_as_planned` lets it pass."""
 SET = NAMESPACES[-1]
 """The namespace whose settings are changed."""
+GROUP = WantedGroup(name="tried", namespaces=(SET,), primary=(r"127\.0\.0\.1",))
+"""A namespace on the first of three brokers, each on a host of its own."""
 VALUES: dict[SettingName, Setting] = {
     SettingName.RETENTION: Retention(minutes=20_000, megabytes=-1),
     SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD),
@@ -170,7 +172,9 @@ def operations(version: str) -> Iterator[tuple[str, str, str]]:
     started = False
     with tempfile.TemporaryDirectory(prefix="versions-") as home:
         try:
-            with running_lab("versions", home=Path(home), pulsar_version=version, broker_settings=SOON) as lab:
+            with running_lab(
+                "versions", home=Path(home), pulsar_version=version, broker_settings=SOON, hosts="distinct"
+            ) as lab:
                 started = True
                 yield STARTS, "yes", ""
                 ground = Ground(lab)
@@ -242,7 +246,7 @@ def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:
             operation = kind_of(change).operation
             result, reason = _applied(ground, engine, change, f"{CLUSTER}-{number}")
             if result == DONE and (back := _inverse(ground, engine, f"{CLUSTER}-{number}")):
-                result, reason = _applied(ground, engine, back, f"{CLUSTER}-{number}-back")
+                result, reason = _applied(ground, engine, back, f"{CLUSTER}-{number}-back", groups=())
                 reason = reason and f"the way back: {reason}"
             yield str(operation), result, reason
     finally:
@@ -260,6 +264,7 @@ def _changes(ground: Ground) -> Iterator[Change]:
         if change:
             yield change
     yield _more_partitions(ground)
+    yield SetIsolation(pulsar_cluster=CLUSTER, policy=GROUP.name, before=None, after=GROUP.isolation)
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
             change = ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
@@ -305,10 +310,12 @@ def _look(ground: Ground) -> LiveReader:
     return LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version)))
 
 
-def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple[str, str]:
-    """A plan of one step, approved, carried out and read back."""
+def _applied(
+    ground: Ground, engine: Engine, change: Change, name: str, groups: tuple[WantedGroup, ...] = (GROUP,)
+) -> tuple[str, str]:
+    """A plan of one step, approved, carried out and read back, under a policy that wants these groups."""
     now, writer, ledger = datetime.now(UTC), LedgerWriter(engine), LedgerReader(engine)
-    policy = _policy(ground.lab.state.spec.pulsar_version)
+    policy = _policy(ground.lab.state.spec.pulsar_version, groups)
     plan = plan_of(name, [change], now, ground.identity(), policy)
     writer.record_plan(plan, now, policy=policy)
     writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy, asked_digest=plan.digest)
@@ -336,7 +343,7 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
     return outcome.outcome.value, _one_line(outcome.reason)
 
 
-def _policy(version: str) -> Policy:
+def _policy(version: str, groups: tuple[WantedGroup, ...] = ()) -> Policy:
     """One without rests, which vouches for a version that was never tried: it is tried here."""
     guards = {
         "circle_minutes": 0,
@@ -344,8 +351,16 @@ def _policy(version: str) -> Policy:
         "most_partitions": 100,
         "versions_tried_here": [version.rpartition(".")[0]],
     }
-    subscriptions = {"delete_abandoned": True}
-    return Policy.model_validate({"guards": guards, "subscriptions": subscriptions, "tc_skew": {"cooldown_minutes": 0}})
+    # Brokers on one machine each report all of its CPU.
+    room = {"warning_cpu_percent_after_loss": 1000, "critical_cpu_percent_after_loss": 1000}
+    sections = {
+        "guards": guards,
+        "subscriptions": {"delete_abandoned": True},
+        "tc_skew": {"cooldown_minutes": 0},
+        "brokers": {"groups": [group.model_dump() for group in groups]},
+        "cluster_placement": room,
+    }
+    return Policy.model_validate(sections)
 
 
 def _question(plan: Plan) -> ApprovalQuestion:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, PulsarsHold
+from pulsar_steward.facts.isolation import ISOLATION_UNKNOWN, Isolation, LoadOfBroker
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
 from pulsar_steward.facts.partitions import PartitionedTopic
 from pulsar_steward.facts.protocol import Bookies, ClusterFacts
@@ -302,6 +303,10 @@ FACTS: dict[str, Any] = {
     "read_only_bookies": (),
     "bookies": Bookies(listed=3),
     "allowed_brokers": None,
+    "isolation": Isolation(
+        loads={broker(number): LoadOfBroker(cpu_percent=10.0) for number in range(3)},
+        namespaces=("pulsar/system", "shop/carts", "shop/orders"),
+    ),
     "anti_affinity": None,
     "load_manager": CALM,
     "usages": None,
@@ -337,6 +342,7 @@ FACTS: dict[str, Any] = {
 """Made-up facts by name: three active brokers, and a bundle on broker 0 with three clients."""
 
 UNKNOWN: dict[str, Callable[[Any], Unknown]] = {
+    "isolation": lambda _: ISOLATION_UNKNOWN,
     "load_manager": lambda _: MANAGER_UNKNOWN,
     "usages": lambda _: USAGES_UNKNOWN,
     "throughput": lambda _: THROUGHPUT_UNKNOWN,

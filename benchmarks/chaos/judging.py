@@ -19,6 +19,7 @@ from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     UnloadBundle,
 )
@@ -231,7 +232,7 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
             case RaiseCoordinators(after=number):
                 shown = after.coordinators == number
-            case AddPartitions():
+            case AddPartitions() | SetIsolation():
                 shown = False  # `Ground` makes none
             case DeleteSubscription(topic=topic, subscription=name):
                 shown = (topic, name) not in after.entries

@@ -39,3 +39,13 @@ def allowed(namespace: str, brokers: list[Broker], policies: Policies | None) ->
         return [broker for broker in brokers if not is_named(broker, taken)] or brokers
     primary = [broker for broker in brokers if is_named(broker, policy["primary"])]
     return primary or [broker for broker in brokers if is_named(broker, policy["secondary"])] or brokers
+
+
+def unloading(policy: Policy, former: Policy | None) -> set[str]:
+    """Patterns of the namespaces that brokers since 4.0 unload when they set a policy in place of a former one."""
+    scope, now = policy.get("unload_scope"), set(policy["namespaces"])
+    if scope == "none":
+        return set()
+    then = set(former["namespaces"]) if former else set()
+    moved = former is not None and set(former["primary"]) != set(policy["primary"])
+    return now | then if scope == "all_matching" or moved else now ^ then

@@ -24,7 +24,7 @@ async def isolation_policies(request: Request) -> Response:
 async def isolation_policy(request: Request) -> Response:
     """One policy: get, set, delete."""
     name, cluster_name = request.path_params["policy"], request.path_params["cluster"]
-    _known_cluster(request, 404, f"Cluster {cluster_name} does not exist.")
+    _known_cluster(request, 412, f"Cluster {cluster_name} does not exist.")
     state = here(request).state
     if request.method == "POST":
         _set(state, name, await request.json())
@@ -56,19 +56,22 @@ def _isolation_of(broker: Broker, policies: Policies) -> dict[str, object]:
 
 
 def _set(state: ClusterState, name: str, policy: dict[str, Any]) -> None:
-    """Keeps a policy, and unloads every bundle that it matches unless it says ``unload_scope: none``.
+    """Keeps a policy, with its scope, and unloads what the scope says.
 
     Raises:
         Refusal: 400, a part is missing.
     """
-    if not policy.get("namespaces") or "primary" not in policy or "auto_failover_policy" not in policy:
+    failover = policy.get("auto_failover_policy", {}).get("parameters", {})
+    whole = policy.get("namespaces") and policy.get("primary") and "secondary" in policy
+    if not whole or not {"min_limit", "usage_threshold"} <= set(failover):
         raise Refusal(400, f"Invalid format of input policy data. policy: {name}; data: {json.dumps(policy)}")
-    state.isolation_policies = {**(state.isolation_policies or {}), name: {"secondary": [], **policy}}
-    if policy.get("unload_scope") != "none":
-        for namespace in state.namespaces.values():
-            if isolation.matches(policy["namespaces"], namespace.name):
-                for bundle in ranges.bundles_of(namespace.boundaries):
-                    state.unload(f"{namespace.name}/{bundle}")
+    known = state.isolation_policies or {}
+    state.isolation_policies = {**known, name: policy}
+    patterns = isolation.unloading(policy, known.get(name))
+    for namespace in state.namespaces.values():
+        if isolation.matches(patterns, namespace.name):
+            for bundle in ranges.bundles_of(namespace.boundaries):
+                state.unload(f"{namespace.name}/{bundle}")
 
 
 def _isolation(request: Request) -> Policies:

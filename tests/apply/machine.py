@@ -13,12 +13,14 @@ import msgspec
 from lab.simulator import ranges
 from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count
+from pulsar_steward.model.isolation import IsolationPolicy, isolation_policies
 from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import (
     AddPartitions,
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     UnloadBundle,
 )
@@ -148,12 +150,16 @@ class Truth:
         """Number of a topic's partitions."""
         return self._call(lambda: self._state.partitioned.get(topic, 0))
 
+    def isolation(self, name: str) -> IsolationPolicy | None:
+        """The isolation policy of this name."""
+        return isolation_policies(self._call(lambda: self._state.isolation_policies or {})).get(name)
+
     def subscriptions(self, namespace: str, topic: str) -> frozenset[str]:
         """The subscriptions of a topic."""
         spec = self._call(lambda: self._state.topics[namespace].by_name[topic].spec)
         return frozenset(each.name for each in spec.subscriptions)
 
-    def shows(self, change: Change) -> bool:
+    def shows(self, change: Change) -> bool:  # noqa: PLR0911 - one for each kind
         """Whether a change is there, whole."""
         match change:
             case UnloadBundle():
@@ -168,6 +174,8 @@ class Truth:
                 return self.coordinators() == change.after
             case AddPartitions():
                 return self.partitions(change.topic) == change.after
+            case SetIsolation():
+                return self.isolation(change.policy) == change.after
             case DeleteSubscription():
                 return change.subscription not in self.subscriptions(change.namespace, change.topic)
 
@@ -180,6 +188,8 @@ class Truth:
             return self.coordinators() == change.before
         if isinstance(change, AddPartitions):
             return self.partitions(change.topic) == change.before
+        if isinstance(change, SetIsolation):
+            return self.isolation(change.policy) == change.before
         if isinstance(change, DeleteSubscription):
             return not self.shows(change)
         return bool(self.owner(change.namespace, change.bundle) == intent.before["owner"])

@@ -11,6 +11,7 @@ from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     UnloadBundle,
 )
@@ -194,7 +195,7 @@ def _tail(path: str) -> str:
     return path.partition("/namespaces/")[2] or path
 
 
-def _is_call_of(change: Change, call: Call) -> bool:
+def _is_call_of(change: Change, call: Call) -> bool:  # noqa: PLR0911 - one for each kind
     match change:
         case UnloadBundle():
             same = call.query == {"destinationBroker": change.target}
@@ -207,6 +208,8 @@ def _is_call_of(change: Change, call: Call) -> bool:
             return call.path.endswith("/transactionCoordinator/replicas") and call.body == change.after
         case AddPartitions():
             return call.path.endswith("/partitions") and call.body == change.after
+        case SetIsolation():
+            return call.path.endswith(f"/{change.policy}") and (call.method == "DELETE") == (change.after is None)
         case DeleteSubscription():
             return call.method == "DELETE" and call.path.endswith(f"/subscription/{change.subscription}")
 

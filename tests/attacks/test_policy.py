@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
 
 PACKAGE = Path(looser.__file__).parents[1]
-OF_OTHER_SECTIONS = {"backlog_quota_remedy.room_percent", "collect.metrics_urls", "tc_skew.cooldown_minutes"}
+OF_OTHER_SECTIONS = {
+    "backlog_quota_remedy.room_percent",
+    "cluster_placement.warning_cpu_percent_after_loss",
+    "collect.metrics_urls",
+    "partition_ceiling.critical_topics_per_broker",
+    "tc_skew.cooldown_minutes",
+}
 URL = "http://127.0.0.1:9/metrics"
 NIGHT = {"opens": "0 22 * * *", "minutes": 60}
 DAY = {"opens": "0 0 * * *", "minutes": 1440}
@@ -57,6 +63,8 @@ def test_a_policy_of_a_program_holds_no_set() -> None:
 BY_DEFAULT = None
 """In the place of a value: the key is left out."""
 LOOSER: list[tuple[str, Any, Any, str]] = [
+    ("cluster_placement.warning_cpu_percent_after_loss", 85, 90, "is 90, and was 85"),
+    ("partition_ceiling.critical_topics_per_broker", 60_000, 70_000, "is 70000, and was 60000"),
     ("approval.two_people_for", ["tc_balance"], [], "approval.two_people_for is none"),
     ("approval.assigned_users", ["operator"], [], "everyone may answer to tc_balance"),
     ("approval.assigned_users", ["operator"], ["operator", "mallory"], "'operator'] may answer to tc_balance"),

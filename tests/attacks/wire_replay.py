@@ -142,7 +142,7 @@ def whose(row: dict[str, Any], known: Recorded) -> str:
 def namespaces(known: Recorded, where: PlacementInput | None = None, names: Iterable[str] = NAMESPACES) -> Read:
     """Namespaces by name; what plans are made of later has to be readable then."""
     rows, unread = dict[str, list[Any]](), set[str]()
-    for piece in read_namespaces(known.settings, where or PlacementInput(known.brokers, (), known.cluster), names):
+    for piece in read_namespaces(known.settings, where or PlacementInput(known.brokers, {}, known.cluster), names):
         for row in checked(piece, NAMESPACE_TABLES):
             if piece.table == UNREAD:
                 unread.add(row["name"])

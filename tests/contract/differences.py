@@ -58,10 +58,12 @@ BEFORE_3_3 = (
     Difference("test_a_lower_number_is_refused", FEWER),
 )
 
+ANEW, BY_SCOPE = "test_setting_a_policy_anew_unloads_by_its_scope", "without a scope all that match are unloaded"
 INDEX_OF_SUBSCRIPTIONS = "the size of the delayed index is told of each subscription besides"
 NO_RATES = "what dispatch rates hold back has no series"
 OF_3 = (
     *BEFORE_4,
+    Difference(ANEW, BY_SCOPE, "no scope"),
     Difference("test_every_sample_has_the_labels_of_its_series", INDEX_OF_SUBSCRIPTIONS),
     Difference("test_every_series_that_is_read_is_told_but_for_known_ones", NO_RATES),
 )
@@ -70,6 +72,7 @@ MOVED = "the test begins by a move, and an unload's `destinationBroker` is ignor
 NO_POSITIONS = "404, in HTML: there is no `topicHashPositions`, and no `specified_positions_divide`"
 NO_RAISE = "404, in HTML: the number of coordinators cannot be raised"
 NO_DELETED = "without `deleted` among the figures of a partitioned topic"
+NO_SCOPE = "there is no scope, and by default nothing is unloaded"
 NO_BROKER_ID = "the cluster has to be named where brokers are listed, and the leader is told by its address alone"
 NO_TOPIC = "404 as well, without the topic's name"
 OTHER_WORDS = "404 as well, in other words"
@@ -124,6 +127,9 @@ BEFORE_3 = (
     Difference("test_all_brokers_name_the_same_leader", NO_BROKER_ID),
     Difference("test_unknown_paths_get_the_web_servers_page", NO_BROKER_ID, "POST"),
     Difference("test_isolation_policies_are_missing_then_empty", "brokers are told without the policy's name"),
+    Difference("test_what_steward_sets_unloads_nothing_and_is_what_it_reads", "the scope is not kept, nor told"),
+    Difference(ANEW, NO_SCOPE, "all that match"),
+    Difference(ANEW, NO_SCOPE, "other brokers"),
     Difference("test_the_load_report_has_its_figures_in_their_places", "without `startTimestamp` and load manager"),
     Difference("test_topic_stats_hold_what_broker_stats_leave_out", "without quotas in force and the owner"),
     Difference("test_every_series_that_is_read_is_told_but_for_known_ones", OTHER_SERIES),

@@ -11,7 +11,6 @@ from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
 
 NAMESPACES = "/admin/v2/namespaces"
-ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
 
 
 @pytest.mark.parametrize(
@@ -204,33 +203,6 @@ def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
 def test_a_namespace_keeps_to_no_bookies_unless_told(reader: Reader, namespace: str) -> None:
     """Without an affinity group a namespace's ledgers may be on any bookie."""
     assert reader.bookie_groups(namespace) == ()
-
-
-def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:
-    """Isolation policies are answered with 404 before the first was set, and with `{}` after the last was deleted."""
-    never = api.call("GET", ISOLATION)
-    assert (never.status_code, never.json()["reason"]) == (
-        404,
-        "NamespaceIsolationPolicies for cluster local does not exist",
-    )
-    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
-    policy = {"namespaces": [namespace], "primary": ["127.*"], "secondary": [], "auto_failover_policy": failover}
-    api.look_up(f"{namespace}/topic")
-    bundle = f"{namespace}/{api.bundle_of(f'{namespace}/topic')}"
-    assert api.owner(bundle) is not None
-    assert api.call("POST", f"{ISOLATION}/group", json=policy).status_code == 204
-    try:  # a policy that stays keeps all brokers from every other namespace
-        assert api.get(ISOLATION) == {"group": policy}
-        assert api.get(f"{ISOLATION}/group") == policy
-        held = {"policyName": "group", "namespaceRegex": [namespace], "primary": True}
-        expected = [{"brokerName": broker_id, **held} for broker_id in sorted(api.ids)]
-        assert sorted(api.get(f"{ISOLATION}/brokers"), key=lambda broker: str(broker["brokerName"])) == expected
-        assert api.owner(bundle) is None, "setting a policy unloads the namespaces that it matches"
-    finally:
-        removed = api.call("DELETE", f"{ISOLATION}/group").status_code
-    assert removed == 204
-    assert api.get(ISOLATION) == {}
-    assert api.call("GET", f"{ISOLATION}/group").status_code == 404
 
 
 def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reader, namespace: str) -> None:

@@ -104,7 +104,7 @@ def a_topic_in_each_bundle(here: Ground) -> list[str]:
         by_bundle.setdefault(str(placement.bundle_of(topic, bundles)), topic)
         number += 1
     for place, bundle in enumerate(bundles):
-        put(here, bundle, by_bundle[bundle], here.lab.brokers[place % BROKERS].broker_id)
+        put(here, bundle, by_bundle[bundle], here.lab.brokers[place % len(here.lab.brokers)].broker_id)
     return [by_bundle[bundle] for bundle in bundles]
 
 

@@ -10,6 +10,7 @@ import pytest
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.model import CLUSTER
 from lab.tokens import SUPERUSER
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.setting import (
     BacklogQuota,
     DelayedDelivery,
@@ -190,6 +191,12 @@ def test_the_number_of_coordinators_is_a_superusers(as_role: dict[str, Api]) -> 
     answers = [sent(as_role[role], calls.raise_coordinators(now)) for role in ROLES]
     assert [refused(answer) for answer in answers] == [True, True, True, True, False]
     assert answers[-1].status_code == httpx.codes.NOT_ACCEPTABLE, answers[-1].text
+
+
+def test_isolation_policies_are_a_superusers(as_role: dict[str, Api]) -> None:
+    policy = IsolationPolicy(("shop/none",), ("127.*",), (), Failover(FailoverLimits("1", "80")))
+    for call in (calls.set_isolation(CLUSTER, "tried", policy), calls.delete_isolation(CLUSTER, "tried")):
+        assert_least(as_role, call, LOOKS)
 
 
 def test_a_lookup_is_for_clients(as_role: dict[str, Api]) -> None:

@@ -100,6 +100,14 @@ FAULTS = (
         why="the policy alone makes it, whatever the brokers are",
     ),
     SimulatedFault(
+        name="group-without-its-policy",
+        about="A group of brokers is wanted for some namespaces, and the cluster has no isolation policy.",
+        expected=(Expected("broker-groups", "^shop$"),),
+        specs=(cluster(),),
+        policy={"brokers": {"groups": [{"name": "shop", "namespaces": ["shop/.*"], "primary": ["127.*"]}]}},
+        why="the policy alone makes it, whatever the brokers are",
+    ),
+    SimulatedFault(
         name="equally-full-brokers",
         about="Healthy: four brokers hold 500 topics each, give or take some.",
         specs=(
@@ -111,7 +119,12 @@ FAULTS = (
             ),
         ),
         why=NO_ROOM,
-        twin_of=("one-full-broker", "new-broker-stays-empty", "drain-of-a-broker-that-is-not-there"),
+        twin_of=(
+            "one-full-broker",
+            "new-broker-stays-empty",
+            "drain-of-a-broker-that-is-not-there",
+            "group-without-its-policy",
+        ),
     ),
     SimulatedFault(
         name="one-hot-topic-with-room",

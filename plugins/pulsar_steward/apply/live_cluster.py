@@ -24,7 +24,7 @@ from pulsar_steward.facts.unknown import QUOTA_CHECKS_UNKNOWN, Unknown, delayed_
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, present_owner
+from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, SetIsolation, present_owner
 from pulsar_steward.pulsar.own_settings import defaults_in
 from pulsar_steward.pulsar.statistics import loaded_topics
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.past import PastReader
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import AddPartitions, Change, DeleteSubscription, RaiseCoordinators, Step
@@ -71,6 +72,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         self._ledger = ledger
         self._plan = plan
         self._batch_id = batch_id
+        self._sets_policy = False
 
     def before(self, step: Step, now: datetime, place_in_run: int, *, shared: bool = False) -> LiveCluster:
         """Begins a look right before a step.
@@ -84,6 +86,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         """
         self.known: dict[Any, Any] = {}
         self._step, self._now, self._place_in_run, self._shared = step, now, place_in_run, shared
+        self._sets_policy = isinstance(step.change, SetIsolation)
         return self
 
     def wait_until_told(self, step: Step, clock: Callable[[], datetime], rest: Callable[[float], None]) -> bool:
@@ -166,6 +169,24 @@ class LiveCluster(WholeLook, ClusterFacts):
     def place_in_run(self) -> int:
         """Position of the step in its run."""
         return self._place_in_run
+
+    def called(self) -> None:
+        """Drops facts that a call may have made stale; a policy's call the policies too."""
+        super().called()
+        if self._sets_policy:
+            self._kept.drop("whole", "isolation")
+
+    def policies(self) -> dict[str, IsolationPolicy]:
+        """Isolation policies as they are once the steps that this one waits for are made."""
+        policies = super().policies()
+        if not self._step.after:
+            return policies
+        called = {intent.step_id for intent in self._ledger.intents(self._plan.plan_id, self._batch_id)}
+        for earlier in self._step.after:
+            change = self._plan.batch(self._batch_id).step(earlier).change
+            if isinstance(change, SetIsolation) and earlier not in called:
+                policies = change.made_in(policies)
+        return policies
 
     @once
     def other_clusters(self, namespace: str) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
+from pulsar_steward.facts.isolation import LoadOfBroker
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
-from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, SERIES, broker_defaults, is_extensible
+from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, CPU, SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -21,12 +22,12 @@ from pulsar_steward.model.bundles import (
     ranges_of,
 )
 from pulsar_steward.model.cluster import identity_of
+from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.model.measures import LOADED_TOPICS, PRODUCERS
 from pulsar_steward.model.subscription import HolderKind, SubscriptionState, holding, kind_of_cursor
 from pulsar_steward.model.topics import is_own_topic
 from pulsar_steward.pulsar import paths
 from pulsar_steward.pulsar.body import Closing
-from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.members import BEHIND_FRONT_DOOR
 from pulsar_steward.pulsar.metrics import Exposition, endpoint
 from pulsar_steward.pulsar.own_settings import defaults_in
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.facts.unknown import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
     from pulsar_steward.pulsar.body import Body
-    from pulsar_steward.pulsar.isolation import IsolationPolicy
     from pulsar_steward.pulsar.metrics import Sample
     from pulsar_steward.pulsar.own_settings import StoredTopic
     from pulsar_steward.pulsar.owner import TopicDetail
@@ -434,9 +435,32 @@ class LiveReader(Closing):
             with pieces as text:
                 return list(Exposition(text, MAX_METRICS_BYTES).samples({series: None}))
 
-    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
-        """The cluster's namespace isolation policies."""
+    def isolation_policies(self) -> dict[str, IsolationPolicy]:
+        """The cluster's namespace isolation policies, by name."""
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
+
+    def namespaces(self) -> tuple[str, ...]:
+        """All namespaces (``tenant/namespace``) of the configuration store, sorted."""
+        found: list[str] = []
+        for tenant in self._reader.tenants():
+            with suppress(NotFound):  # it was deleted after it was listed
+                found += self._reader.namespaces(tenant)
+        return tuple(sorted(found))
+
+    def loads(self, brokers: Collection[str]) -> dict[str, LoadOfBroker]:
+        """Loaded topics by namespace, and CPU usage, of each of these brokers, from their metrics, in parallel."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            return dict(zip(brokers, pool.map(self._load, brokers), strict=True))
+
+    def _load(self, broker: str) -> LoadOfBroker:
+        topics: dict[str, int] = {}
+        cpu: float | None = None
+        for sample in self.samples(broker, {LOADED_TOPICS: None, CPU: None}):
+            if sample.series == CPU:
+                cpu = max(sample.value, cpu or 0.0)
+            elif namespace := sample.labels.get("namespace"):
+                topics[namespace] = topics.get(namespace, 0) + int(sample.value)
+        return LoadOfBroker(topics=topics, cpu_percent=cpu)
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """The anti-affinity group of a namespace; None: it has no group."""

@@ -16,8 +16,8 @@ from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.guards.evaluate import evaluate
 from pulsar_steward.guards.in_flight import with_messages_in_flight
 from pulsar_steward.guards.loss import bounded
-from pulsar_steward.model.plan import ROLLBACK, Batch, Placement, Plan, TakenBack, step_id
-from pulsar_steward.model.step import Step
+from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement, Plan, TakenBack, step_id
+from pulsar_steward.model.step import SetIsolation, Step, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -138,7 +138,9 @@ def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Ap
         Refused: If a step that depended on it is not rolled back.
     """
     name = done.step.step_id
-    later = [each.step.step_id for each in applied.done if name in each.step.after]
+    # What was moved into a group need not leave it: only where it may be loaded next changes.
+    group = isinstance(done.change, SetIsolation)
+    later = [each.step.step_id for each in applied.done if name in each.step.after and not group]
     if stays := [each for each in later if each not in steps and each not in applied.rolled_back]:
         raise Refused(f"it stays, as {', '.join(stays)}, which needed it first, stays as it is")
     return msgspec.structs.replace(step, after=tuple(steps[each].step_id for each in reversed(later) if each in steps))
@@ -165,6 +167,8 @@ def _inverse(reader: LiveReader, applied: Applied, done: DoneStep, name: str) ->
         AdminError: If the cluster cannot be read.
     """
     step = done.step
+    if isinstance(change := done.change, UnloadBundle) and applied.batch.planned_as == BROKER_GROUP:
+        raise Refused(f"{change.namespace}/{change.bundle} stays on {change.target}: taking a group back moves nothing")
     if by := applied.rolled_back.get(step.step_id):
         raise Refused(f"taken back already, by plan {by}")
     kind = kind_of(done.change)

@@ -10,8 +10,10 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.isolation import allowed_brokers
+from pulsar_steward.model.plan import BROKER_GROUP
+from pulsar_steward.model.step import SetIsolation, SplitBundle, UnloadBundle
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +41,8 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in outcomes}
     faults, shown = _faults(context.reader, batch, outcomes)
+    if batch.kind == BROKER_GROUP and outcomes and (outside := _outside(context.reader, batch)):
+        faults.append(outside)
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
     placement, unread = _placement(context.reader, batch)
     proof = Proof(
@@ -80,7 +84,9 @@ def _faults(reader: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -
 def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
     done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
     change = batch.step(step_id).change
-    later = [each.change for each in batch.steps if step_id in each.after and each.step_id in done]
+    # Moves into a group leave its policy as it is.
+    moves_on = not isinstance(change, SetIsolation)
+    later = [each.change for each in batch.steps if moves_on and step_id in each.after and each.step_id in done]
     moved_on = {each.bundle for each in later if isinstance(each, SplitBundle | UnloadBundle)}
     rest = [half for half in change.halves if half not in moved_on] if isinstance(change, SplitBundle) else []
     if later and not rest:
@@ -93,6 +99,35 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
         there = all(observation.values["owners"].get(half) == change.owner for half in rest)
         return f"later steps moved on from a half; {observation.words}", there
     return observation.words, observation.there
+
+
+def _outside(reader: LiveReader, batch: Batch) -> str | None:
+    """Fault if more bundles of a group's namespaces are outside of the group than the plan leaves there.
+
+    A bundle without a topic is no fault: nobody is connected through it, and it is loaded within the group.
+    """
+    changes = [step.change for step in batch.steps]
+    groups = [each.after for each in changes if isinstance(each, SetIsolation) and each.after is not None]
+    moved = {each.namespace for each in changes if isinstance(each, UnloadBundle)}
+    outside, within = [], set[str]()
+    try:
+        policies, brokers = reader.isolation_policies(), reader.brokers()
+        for broker in brokers:
+            for name in reader.owned_by(broker):
+                namespace, _, bundle = name.rpartition("/")
+                if namespace not in moved and not any(group.claims(namespace) for group in groups):
+                    continue
+                allowed = allowed_brokers(policies, namespace, brokers)
+                within.update(brokers if allowed is None else allowed)
+                if allowed is not None and broker not in allowed and reader.topic_in(namespace, bundle) is not None:
+                    outside.append(f"{broker} owns {name}")
+    except AdminError as error:
+        return f"which bundles are within the group cannot be read: {error}"
+    planned = sum(place.count for place in batch.after if place.broker not in within)
+    if len(outside) <= planned:
+        return None
+    many = counted(len(outside), "bundle is", "bundles are")
+    return f"{many} outside of the group, and not {planned:,}: {named(outside)}"
 
 
 def _placement(reader: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str]]:

@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.isolation import Isolation
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
 from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
+from pulsar_steward.model.isolation import allowed_brokers
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
-from pulsar_steward.pulsar.isolation import allowed_brokers
 from pulsar_steward.pulsar.reader import groups_in
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.policy.schema import Policy
 
 T = TypeVar("T")
@@ -206,9 +208,20 @@ class WholeLook:
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Listed brokers that isolation policies leave to a namespace; None: every broker."""
-        policies = self.of_whole("isolation", self.reader.isolation_policies)
-        allowed = allowed_brokers(policies, namespace, self.listed())
+        allowed = allowed_brokers(self.policies(), namespace, self.listed())
         return None if allowed is None else frozenset(allowed)
+
+    def policies(self) -> dict[str, IsolationPolicy]:
+        """Isolation policies that a step has to respect, by name."""
+        return self.of_whole("isolation", self.reader.isolation_policies)
+
+    def isolation(self) -> Isolation:
+        """The isolation policies, all namespaces, and the load of every broker that responds."""
+        return Isolation(
+            policies=self.of_whole("isolation", self.reader.isolation_policies),
+            loads=self.of_whole("loads", lambda: self.reader.loads(self.active())),
+            namespaces=self.of_whole("namespaces", self.reader.namespaces),
+        )
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it has no group.

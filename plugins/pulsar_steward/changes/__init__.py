@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pulsar_steward.changes.coordinators import CoordinatorsRaise
+from pulsar_steward.changes.isolation import IsolationChange
 from pulsar_steward.changes.partitions import PartitionsRaise
 from pulsar_steward.changes.setting import SettingChange
 from pulsar_steward.changes.split import Split
@@ -16,6 +17,7 @@ from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     UnloadBundle,
 )
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ChangeKind
 
 
-def kind_of(change: Change) -> ChangeKind[Any, Any]:
+def kind_of(change: Change) -> ChangeKind[Any, Any]:  # noqa: PLR0911 - one for each kind
     """A change as an object of its kind; only this function distinguishes the kinds."""
     match change:
         case UnloadBundle():
@@ -39,5 +41,7 @@ def kind_of(change: Change) -> ChangeKind[Any, Any]:
             return PartitionsRaise(change)
         case DeleteSubscription():
             return SubscriptionDeletion(change)
+        case SetIsolation():
+            return IsolationChange(change)
         case _:
             assert_never(change)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pulsar_steward.errors import AdminError
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
@@ -38,6 +39,7 @@ class Aspect(StrEnum):
     COORDINATORS = "the number of coordinators"
     PARTITIONS = "the number of a topic's partitions"
     SUBSCRIPTION = "subscriptions"
+    ISOLATION = "isolation policies"
     DATA = "stored messages"
 
 
@@ -168,6 +170,9 @@ class ClusterReader(Protocol):
 
     def stored_subscriptions(self, topic: str) -> frozenset[str] | None:
         """Durable subscriptions of applications on a topic or partition, loaded or not; None: there is no topic."""
+
+    def isolation_policies(self) -> dict[str, IsolationPolicy]:
+        """The cluster's namespace isolation policies, by name."""
 
     def inherited(self, change: ChangeSetting) -> Setting | None:
         """Value that applies to a change's setting if its own level has none; None: there is no value."""

@@ -76,7 +76,7 @@ def show(
     checks = [info.section for info in CHECKS]
     in_order = [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
     for name in in_order:  # sections of the checks as reports list them, then the others
-        tell(f"{name}:")
+        tell(f"{name}:" if SECTIONS[name].model_fields else f"{name}: {{}}")
         for line in _lines(effective, name, layers, describe=describe):
             tell(f"  {line}")
     for kind in KINDS:

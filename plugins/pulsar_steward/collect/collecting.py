@@ -18,7 +18,7 @@ from pulsar_steward.collect.broker import BrokerTask, ReadScope
 from pulsar_steward.collect.bundles import SystemBundle, all_bundles, placement, with_positions
 from pulsar_steward.collect.drill import DrillTask, drill
 from pulsar_steward.collect.metrics import read_endpoint
-from pulsar_steward.collect.overview import Overview, PlacementInput, look_over, read_namespaces
+from pulsar_steward.collect.overview import Overview, PlacementInput, isolation_json, look_over, read_namespaces
 from pulsar_steward.collect.reading import tables_of, together
 from pulsar_steward.collect.suspects import drilled_of, held_by_rates, looked_into, tasks_of, wanted_of, worst_of
 from pulsar_steward.errors import ConfigurationError, NobodyAnswered, OnlyFrontDoor
@@ -218,6 +218,7 @@ class Collecting:
             "coordinators": overview.coordinators,
             "tcs_by_bundle": overview.tcs_by_bundle,
             "bookies": overview.bookies,
+            "isolation_json": isolation_json(overview),
             "read_from": self._began,
             "read_until": datetime.now(UTC),
         }

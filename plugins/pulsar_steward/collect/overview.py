@@ -14,10 +14,11 @@ from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
+from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.model.isolation import IsolationPolicy, allowed_brokers, isolation_policies
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.tables import NAMESPACES
-from pulsar_steward.pulsar.isolation import IsolationPolicy, allowed_brokers, isolation_policies
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
 from pulsar_steward.pulsar.paths import BROKERS
 from pulsar_steward.pulsar.reader import Bundles, Reader
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+ISOLATION = "isolation policies"
+"""What is unread where the namespace isolation policies are."""
 
 LAST_MAJOR_BY_BUNDLE = 4
 """The last major version whose transaction coordinators are placed by bundles alone (PIP-473)."""
@@ -47,7 +51,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         leader: The broker that leads the load manager, or None.
         coordinators: Number of transaction coordinators; 0 if transactions are off.
         bookies: Number of bookies of the cluster, up or down; None: not reported.
-        policies: Namespace isolation policies.
+        policies: Namespace isolation policies, by name.
         namespaces: ``tenant/name``, sorted.
         unread: Items that could not be read, as in a snapshot: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
             namespaces, or the name of one of the other items above.
@@ -60,7 +64,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     leader: str | None
     coordinators: int
     bookies: int | None
-    policies: tuple[IsolationPolicy, ...]
+    policies: dict[str, IsolationPolicy]
     namespaces: tuple[str, ...]
     unread: tuple[str, ...]
 
@@ -74,6 +78,11 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         """True if bundles place the transaction coordinators; False if the version is not known."""
         major = re.match(r"\d+", self.version)
         return major is not None and int(major.group()) <= LAST_MAJOR_BY_BUNDLE
+
+
+def isolation_json(overview: Overview) -> str | None:
+    """The isolation policies by name, as the snapshot keeps them; None: they could not be read."""
+    return None if ISOLATION in overview.unread else canonical_json(overview.policies).decode()
 
 
 def look_over(reader: Reader) -> Overview:
@@ -101,9 +110,7 @@ def look_over(reader: Reader) -> Overview:
         if configuration.get("transactionCoordinatorEnabled") == "true"
         else 0,
         bookies=_bookies(reader),
-        policies=asked.told(
-            "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), ()
-        ),
+        policies=asked.told(ISOLATION, lambda: isolation_policies(reader.isolation_policies(identity.name)), {}),
         namespaces=_namespaces(reader, asked),
         unread=tuple(dict.fromkeys(asked.unread)),
     )
@@ -161,7 +168,7 @@ class PlacementInput(msgspec.Struct, frozen=True):
     """Input for the placement of namespaces: the listed brokers, the isolation policies, and the cluster's own name."""
 
     brokers: tuple[str, ...]
-    policies: tuple[IsolationPolicy, ...]
+    policies: dict[str, IsolationPolicy]
     pulsar_cluster: str
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
+    from pulsar_steward.facts.isolation import Isolation
     from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
     from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.facts.risks import MoveRisks
@@ -130,6 +131,9 @@ class ClusterFacts(Protocol):
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies allow for a namespace; None: every broker."""
+
+    def isolation(self) -> Isolation | Unknown:
+        """The isolation policies, with all namespaces, and with every running broker's load."""
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """The anti-affinity group of a namespace; None: it has no group."""

@@ -26,6 +26,13 @@ from pulsar_steward.guards.every_change import (
     Window,
 )
 from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
+from pulsar_steward.guards.isolation import (
+    GroupBrokers,
+    GroupRoom,
+    GroupUnclaimed,
+    GroupWanted,
+    IsolationAsPlanned,
+)
 from pulsar_steward.guards.kinds import Objection
 from pulsar_steward.guards.loss import LossAsApproved
 from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
@@ -74,6 +81,11 @@ GUARDS: tuple[Guard, ...] = (
     TopicAsPlanned(),
     PartitionLimit(),
     PartitionOrder(),
+    IsolationAsPlanned(),
+    GroupWanted(),
+    GroupUnclaimed(),
+    GroupBrokers(),
+    GroupRoom(),
     SettingAsPlanned(),
     OneCluster(),
     QuotaRoom(),

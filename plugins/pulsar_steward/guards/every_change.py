@@ -10,6 +10,7 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.guards.window_times import closes_at, opens_at
 from pulsar_steward.model.pulsar_versions import objection_to, tried_as
+from pulsar_steward.model.step import SetIsolation
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.names import naming
 
@@ -165,8 +166,21 @@ class Protected(Guard):
     ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step in one of `apply.protected_namespaces`."""
+        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one of them."""
+        if isinstance(step.change, SetIsolation):
+            return self._of_group(step.change, facts, policy)
         namespace = step.change.namespace
         by = naming(namespace, policy.apply.protected_namespaces)
         state = "is not protected" if by is None else "is protected" if by == namespace else f"is protected, as {by} is"
         return self.result(f"{namespace} {state} (policy key apply.protected_namespaces)", passed=by is None)
+
+    def _of_group(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        protected, key = policy.apply.protected_namespaces, "(policy key apply.protected_namespaces)"
+        found = facts.isolation() if protected else None
+        if isinstance(found, Unknown):
+            return self.result(found.reason, passed=False)
+        claimed = found.claimed(change.before, change.after) if found else ()
+        first = next((name for name in claimed if naming(name, protected) is not None), None)
+        if first is not None:
+            return self.result(f"{first}, which it is about, is protected {key}", passed=False)
+        return self.result(f"no namespace that it is about is protected {key}", passed=True)

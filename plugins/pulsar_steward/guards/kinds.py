@@ -20,6 +20,7 @@ from pulsar_steward.model.step import (
     GuardedChange,
     GuardResult,
     RaiseCoordinators,
+    SetIsolation,
     UnloadBundle,
 )
 
@@ -152,6 +153,13 @@ class PartitionGuard(ChangeGuard[AddPartitions]):
 
     aspect = Aspect.PARTITIONS
     changes = AddPartitions
+
+
+class IsolationGuard(ChangeGuard[SetIsolation]):
+    """A guard of changes of isolation policies."""
+
+    aspect = Aspect.ISOLATION
+    changes = SetIsolation
 
 
 class SettingGuard(ChangeGuard[ChangeSetting]):

@@ -12,7 +12,7 @@ from pulsar_steward.ledger.cluster_names import known_cluster
 from pulsar_steward.ledger.rows import Outcome, Unproved
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import BATCHES, INTENTS, OUTCOMES, PROOFS
-from pulsar_steward.model.plan import BROKER_DRAIN
+from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP
 from pulsar_steward.model.step import Change, RaiseCoordinators, UnloadBundle
 
 if TYPE_CHECKING:
@@ -87,11 +87,12 @@ class PastReader:
     def moved_in_circles(self, since: datetime) -> dict[str, tuple[str, ...]]:
         """Ranges of bundles that were moved away and back since `since`, by namespace, in ascending order.
 
-        Moves that drained a broker do not count: a person marked the broker, so a move back is no circle of balancers.
+        Moves that drained a broker, or brought bundles to their group, do not count: a person marked the broker or
+        wanted the group, so a move back is no circle of balancers.
         """
         same_batch = (BATCHES.c.plan_id == INTENTS.c.plan_id, BATCHES.c.batch_id == INTENTS.c.batch_id)
-        drained = exists().where(*same_batch, BATCHES.c.kind == BROKER_DRAIN)
-        rows = self._calls(select(INTENTS.c.change).where(~drained), since)
+        wanted = exists().where(*same_batch, BATCHES.c.kind.in_([BROKER_DRAIN, BROKER_GROUP]))
+        rows = self._calls(select(INTENTS.c.change).where(~wanted), since)
         bundles = (kind_of(_change(row["change"])).disturbs for row in rows)
         moves = [bundle for bundle in bundles if bundle is not None and bundle.moves]
         ways = {(move.name, move.owner_before, move.owner_after) for move in moves}

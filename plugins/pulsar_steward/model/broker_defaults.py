@@ -133,8 +133,11 @@ EXTENSIBLE = "ExtensibleLoadManagerImpl"
 HISTORY = "pulsar_lb_resource_usage"
 """Metric that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
 
+CPU = "pulsar_lb_cpu_usage"
+"""Metric of a broker's CPU usage, in percent."""
+
 RESOURCES = {
-    "pulsar_lb_cpu_usage": "loadBalancerCPUResourceWeight",
+    CPU: "loadBalancerCPUResourceWeight",
     "pulsar_lb_memory_usage": "loadBalancerMemoryResourceWeight",
     "pulsar_lb_directMemory_usage": "loadBalancerDirectMemoryResourceWeight",
     "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",

@@ -14,7 +14,7 @@ from pulsar_steward.model.canonical import canonical_json, digest
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
-from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, Step, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, SetIsolation, SplitBundle, Step, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -31,6 +31,9 @@ BUNDLE_BALANCE = "bundle_balance"
 BROKER_DRAIN = "broker_drain"
 """Kind of a batch that empties a broker marked as draining."""
 
+BROKER_GROUP = "broker_group"
+"""Kind of a batch that sets the isolation policy of a group of brokers, and moves bundles to the group."""
+
 TC_COUNT = "tc_count"
 """Kind of a batch that raises the number of transaction coordinators."""
 
@@ -46,6 +49,7 @@ KINDS = (
     BUNDLE_SPLIT,
     BUNDLE_BALANCE,
     BROKER_DRAIN,
+    BROKER_GROUP,
     "backlog_quota",
     "retention",
     TOPIC_PARTITIONS,
@@ -267,23 +271,26 @@ def numbered(batches: Iterable[Batch]) -> tuple[Batch, ...]:
 
 
 def _numbered(steps: Iterable[Step], batch: str) -> Iterator[Step]:
-    """Each step after the split that makes its bundle, or after the earlier settings of its namespace.
+    """Each step after the split that makes its bundle, the policy of its group, or its namespace's earlier settings.
 
     Brokers compare a namespace's settings with each other, and each setting was computed together with the earlier
     ones.
     """
     makers: defaultdict[tuple[str, str], tuple[str, ...]] = defaultdict(tuple)
+    groups: tuple[str, ...] = ()
     for number, step in enumerate(steps, start=1):
         name, change = step_id(batch, number), step.change
-        needs, makes = "", tuple[str, ...]()
+        needs, makes, first = "", tuple[str, ...](), tuple[str, ...]()
         match change:
+            case SetIsolation():
+                groups += (name,)
             case UnloadBundle():
-                needs = change.bundle
+                needs, first = change.bundle, groups
             case SplitBundle():
                 needs, makes = change.bundle, change.halves
             case ChangeSetting(topic=None):
                 needs, makes = "settings", ("settings",)
-        yield msgspec.structs.replace(step, step_id=name, after=makers[change.namespace, needs])
+        yield msgspec.structs.replace(step, step_id=name, after=first + makers[change.namespace, needs])
         for made in makes:
             makers[change.namespace, made] += (name,)
 
@@ -335,29 +342,31 @@ def further_digests(plan: Plan, batch: Batch) -> frozenset[str]:
 
 
 def what_rests(batch: Batch) -> Batch:
-    """The steps that rest after a rejection: of splits with moves of parts the splits, wherever the parts would go.
+    """The steps that rest after a rejection: of splits with moves of parts the splits, of a group its policy.
 
     Targets follow the load of the moment, so a rejection of these very moves would hold for one observation.
     """
-    if not batch.further_goals:
+    if not batch.further_goals and not any(isinstance(step.change, SetIsolation) for step in batch.steps):
         return batch
-    splits = tuple(step for step in batch.steps if not isinstance(step.change, UnloadBundle))
-    return msgspec.structs.replace(batch, steps=splits)
+    steps = tuple(step for step in batch.steps if not isinstance(step.change, UnloadBundle))
+    return msgspec.structs.replace(batch, steps=steps)
 
 
 def goal_of(batch: Batch) -> str:
-    """Goal of a batch: its kind and its namespaces; the kind alone if it moves bundles between brokers."""
-    if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
-        return batch.kind
-    return " ".join([batch.kind, *sorted({step.change.namespace for step in batch.steps})])
+    """Goal of a batch: its kind with its namespaces or its group; the kind alone if it moves bundles and no more."""
+    return " ".join([batch.kind, *sorted(_subjects(batch))])
+
+
+def _subjects(batch: Batch) -> tuple[str, ...]:
+    """Namespaces, or groups of brokers, of a batch, each once; empty if it moves bundles between brokers."""
+    changes = (step.change for step in batch.steps if not isinstance(step.change, UnloadBundle))
+    return tuple(dict.fromkeys(each.policy if isinstance(each, SetIsolation) else each.namespace for each in changes))
 
 
 def namespace_of(batch: Batch) -> str | None:
-    """The only namespace that a batch is about; None: there are several, or it moves bundles between brokers."""
-    if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
-        return None
-    namespaces = {step.change.namespace for step in batch.steps}
-    return namespaces.pop() if len(namespaces) == 1 else None
+    """The only namespace that a batch is about; None: there are several, or it is about brokers."""
+    namespaces = namespaces_of(batch)
+    return namespaces[0] if len(namespaces) == 1 else None
 
 
 def share_goal(goal: str, other: str) -> bool:
@@ -400,10 +409,8 @@ def parts_of(batch: Batch) -> tuple[Batch, ...]:
 
 
 def namespaces_of(batch: Batch) -> tuple[str, ...]:
-    """Namespaces of a batch, in the order of its steps; empty if it moves bundles between brokers."""
-    if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
-        return ()
-    return tuple(dict.fromkeys(step.change.namespace for step in batch.steps))
+    """Namespaces of a batch, in the order of its steps; empty if it is about brokers."""
+    return () if any(isinstance(step.change, SetIsolation) for step in batch.steps) else _subjects(batch)
 
 
 def is_about_several(batch: Batch) -> bool:

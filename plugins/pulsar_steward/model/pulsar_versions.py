@@ -14,6 +14,7 @@ import msgspec
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.setting import SettingName
+from pulsar_steward.model.units import named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -24,7 +25,7 @@ VERSION = re.compile(r"[!-~]{1,100}")
 POLICY_KEY = "guards.versions_tried_here"
 
 _RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})\.\d{1,4}", re.ASCII)
-_BEGINNING = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)", re.ASCII)
+_BEGINNING = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)(?:\.(\d{1,4})(?!\d))?", re.ASCII)
 
 
 class Operation(StrEnum):
@@ -48,6 +49,7 @@ class Operation(StrEnum):
     TOPIC_DELAYED_DELIVERY = "longest delay of a topic"
     TOPIC_PERSISTENCE = "persistence of a topic"
     DELETE_SUBSCRIPTION = "delete a subscription"
+    SET_ISOLATION = "set an isolation policy without an unload"
 
 
 OF_NAMESPACES: Mapping[SettingName, Operation] = {
@@ -69,24 +71,34 @@ OF_TOPICS: Mapping[SettingName, Operation] = {
 
 
 class Introduced(msgspec.Struct, frozen=True, kw_only=True):
-    """The release that introduced an operation to brokers.
+    """The releases that introduced an operation to brokers.
 
     Attributes:
-        release: Major and minor version.
+        releases: The first release of each line that got it, rising; every line after the last one has it.
         what: Feature that earlier brokers lack.
         source: Pulsar's own proposal or change, and the evidence in the brokers' classes of the releases tried here.
     """
 
-    release: tuple[int, int]
+    releases: tuple[tuple[int, int, int], ...]
     what: str
     source: str
 
+    @property
+    def since(self) -> str:
+        """The releases as text: ``3.0.7, 3.3.2, 4.0``."""
+        return named([f"{major}.{minor}{f'.{patch}' if patch else ''}" for major, minor, patch in self.releases])
+
+    def is_in(self, major: int, minor: int, patch: int) -> bool:
+        """True if brokers of this release have it."""
+        of_line = [first for first in self.releases if first[:2] == (major, minor)]
+        return (major, minor, patch) >= of_line[0] if of_line else (major, minor) > self.releases[-1][:2]
+
 
 _DESTINATION = Introduced(
-    release=(3, 0), what="`destinationBroker` at an unload, and would ignore it", source="apache/pulsar#18663"
+    releases=((3, 0, 0),), what="`destinationBroker` at an unload, and would ignore it", source="apache/pulsar#18663"
 )
 _LONGEST_DELAY = Introduced(
-    release=(3, 3),
+    releases=((3, 3, 0),),
     what="`maxDeliveryDelayInMillis` in its delayed delivery, and would take any delay all the same",
     source="PIP-315, apache/pulsar#21798",
 )
@@ -94,17 +106,25 @@ INTRODUCED: Mapping[Operation, Introduced] = {
     Operation.MOVE_BUNDLE: _DESTINATION,
     Operation.MOVE_COORDINATORS: _DESTINATION,
     Operation.SPLIT_BUNDLE: Introduced(
-        release=(2, 11),
+        releases=((2, 11, 0),),
         what="`topicHashPositions`, by which the halves of a split are foretold",
         source="PIP-143, apache/pulsar#13796",
     ),
     Operation.RAISE_COORDINATORS: Introduced(
-        release=(2, 11),
+        releases=((2, 11, 0),),
         what="`transactionCoordinator/replicas`, by which the number of coordinators is raised",
         source="apache/pulsar#15296",
     ),
     Operation.NAMESPACE_DELAYED_DELIVERY: _LONGEST_DELAY,
     Operation.TOPIC_DELAYED_DELIVERY: _LONGEST_DELAY,
+    Operation.SET_ISOLATION: Introduced(
+        releases=((3, 0, 7), (3, 3, 2), (4, 0, 0)),
+        what=(
+            "`unload_scope` of an isolation policy, and may unload all its namespaces at once (upgrade the brokers, or"
+            " set the policy by hand when that does no harm)"
+        ),
+        source="PIP-369, apache/pulsar#23116, #23120",
+    ),
 }
 """Operations missing in brokers of a release tried here, or of a release shortly before."""
 
@@ -140,9 +160,8 @@ def objection_to(operation: Operation, version: str, tried_here: Collection[str]
         tried_here: Versions that the operator vouches for: lines (``4.3``), or versions as brokers report them.
     """
     begins, introduced = _BEGINNING.match(version), INTRODUCED.get(operation)
-    if introduced and begins and (int(begins[1]), int(begins[2])) < introduced.release:
-        since = ".".join(map(str, introduced.release))
-        return f"Pulsar {version} has no {introduced.what}: that came with {since} ({introduced.source})"
+    if introduced and begins and not introduced.is_in(*(int(each or 0) for each in begins.groups())):
+        return f"Pulsar {version} has no {introduced.what}: that came with {introduced.since} ({introduced.source})"
     tried = tried_release(version)
     if (tried and operation in TRIED[tried]) or is_vouched_for(version, tried_here):
         return None

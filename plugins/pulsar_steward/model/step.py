@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.isolation import IsolationPolicy
 from pulsar_steward.model.loss import InFlight, Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
@@ -19,6 +20,9 @@ from pulsar_steward.model.setting import (
     in_words,
 )
 from pulsar_steward.model.subscription import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
@@ -238,10 +242,41 @@ class DeleteSubscription(msgspec.Struct, frozen=True, kw_only=True, tag="delete_
     stay: int
 
 
+class SetIsolation(msgspec.Struct, frozen=True, kw_only=True, tag="set_isolation", tag_field="change"):
+    """Sets, changes or deletes a namespace isolation policy, so that no bundle is unloaded for it.
+
+    Attributes:
+        pulsar_cluster: The Pulsar cluster's own name, which the call names: brokers keep policies of others too.
+        policy: Name of the policy.
+        before: The policy that the plan is based on; None: there is none of this name.
+        after: The new policy; None: it is deleted.
+    """
+
+    pulsar_cluster: str
+    policy: str
+    before: IsolationPolicy | None
+    after: IsolationPolicy | None
+
+    @property
+    def namespace(self) -> str:
+        """Empty: it is about all namespaces that its patterns match, and about the brokers of all others."""
+        return ""
+
+    @property
+    def inverse(self) -> SetIsolation:
+        """The change that restores the former policy."""
+        return msgspec.structs.replace(self, before=self.after, after=self.before)
+
+    def made_in(self, policies: Mapping[str, IsolationPolicy]) -> dict[str, IsolationPolicy]:
+        """These policies of a cluster, by name, as they are after it."""
+        others = {name: each for name, each in policies.items() if name != self.policy}
+        return others if self.after is None else {**others, self.policy: self.after}
+
+
 BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
-Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators | AddPartitions | DeleteSubscription
+Change = BundleChange | ChangeSetting | RaiseCoordinators | AddPartitions | DeleteSubscription | SetIsolation
 """Changes of every kind, as stored in plans and in the ledger; `pulsar_steward.changes` has their effects."""
 
 

@@ -68,6 +68,11 @@ SNAPSHOT = Table(
         Column("coordinators", Kind.INT, "transaction coordinators; 0 where transactions are off"),
         Column("tcs_by_bundle", Kind.BOOLEAN, "whether bundles place the coordinators (not so from Pulsar 5 on)"),
         Column("bookies", Kind.INT, "bookies that belong to the cluster, up or down; null where brokers do not tell"),
+        Column(
+            "isolation_json",
+            Kind.STRING,
+            "namespace isolation policies by name, JSON; null where they could not be read, and in older snapshots",
+        ),
         Column("read_from", Kind.TIMESTAMP, "when the reading of brokers began, UTC; null in older snapshots"),
         Column("read_until", Kind.TIMESTAMP, "when it ended, UTC; null as above"),
         Column(

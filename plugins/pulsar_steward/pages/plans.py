@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.isolation import policy_in_words
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
@@ -25,6 +26,7 @@ from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     Step,
     UnloadBundle,
@@ -260,7 +262,7 @@ def _result(
     return StepResult.NOT_RUN if record.answers and state not in AHEAD else None
 
 
-def _sides(step: Step) -> tuple[str, str, str]:
+def _sides(step: Step) -> tuple[str, str, str]:  # noqa: PLR0911 - one for each kind of change
     """Subject of a step, and its sides before and after."""
     match step.change:
         case UnloadBundle() as move:
@@ -275,6 +277,9 @@ def _sides(step: Step) -> tuple[str, str, str]:
         case AddPartitions() as raised:
             topic, number = kind_of(raised).subject
             return f"{number} of {topic}", f"{raised.before:,}", f"{raised.after:,}"
+        case SetIsolation() as isolation:
+            before, after = (policy_in_words(each) for each in (isolation.before, isolation.after))
+            return f"isolation policy {isolation.policy}", before, after
         case DeleteSubscription() as deletion:
             return f"subscription {deletion.subscription} of {deletion.topic}", "there", "deleted"
 

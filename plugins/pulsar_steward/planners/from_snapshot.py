@@ -15,7 +15,7 @@ from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_la
 from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
-from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace
+from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace, isolation_facts
 from pulsar_steward.planners.partitions.from_snapshot import partitioned_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle, subscription_facts
 from pulsar_steward.planners.settings.from_snapshot import (
@@ -94,6 +94,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         defaults=defaults,
         load_manager=manager,
         usages=_usages(snapshot, manager),
+        isolation=isolation_facts(snapshot, findings),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
         bookies=Bookies(listed=meta.bookies) if meta.bookies else BOOKIES_UNKNOWN,

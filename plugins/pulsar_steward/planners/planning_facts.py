@@ -14,6 +14,7 @@ from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCRIPTION_ABANDONED
 from pulsar_steward.checks.clients.subscription_abandoned import AbandonedFigures
 from pulsar_steward.decoding import decode
+from pulsar_steward.facts.isolation import ISOLATION_UNKNOWN, Isolation
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
 from pulsar_steward.facts.protocol import Bookies
 from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, VERSIONS_UNKNOWN, Unknown
@@ -87,6 +88,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
         usages: Figures that its load shedding compares, for every broker that was read.
+        isolation: Isolation policies with what they divide; unknown where no finding needs them.
         bundles: Business bundles with findings, and the load over time.
         findings: All listed findings of the snapshot.
         unlisted: Number of further findings by check.
@@ -127,6 +129,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     clocks_differ_milliseconds: int | None = None
     load_manager: LoadManager | Unknown = MANAGER_UNKNOWN
     usages: tuple[BrokerUsage, ...] | Unknown = USAGES_UNKNOWN
+    isolation: Isolation | Unknown = ISOLATION_UNKNOWN
     bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
     unlisted: dict[str, int] = {}

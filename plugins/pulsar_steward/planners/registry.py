@@ -15,6 +15,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal, joined, told_of
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
+from pulsar_steward.planners.bundles.groups import PLANNER as BROKER_GROUP
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
 from pulsar_steward.planners.partitions.raising import PLANNER as TOPIC_PARTITIONS
 from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
@@ -53,6 +54,7 @@ def without_left_alone(proposal: Proposal, policy: Policy) -> Proposal:
 
 PLANNERS: tuple[Planner, ...] = (
     BROKER_DRAIN,
+    BROKER_GROUP,
     TC_COUNT,
     TC_BALANCE,
     BUNDLE_SPLIT,

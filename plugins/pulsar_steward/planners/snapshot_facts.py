@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, evicted, held_by_pulsar, retained_seconds
+from pulsar_steward.facts.isolation import Isolation
 from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
 from pulsar_steward.facts.partitions import partitions_unknown
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
@@ -27,7 +28,7 @@ from pulsar_steward.guards.in_flight import with_messages_in_flight
 from pulsar_steward.guards.loss import Guarded, bounded
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota, SettingName
-from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner
+from pulsar_steward.model.step import ChangeSetting, SetIsolation, UnloadBundle, present_owner
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings, taken_from
 
 if TYPE_CHECKING:
@@ -178,8 +179,16 @@ class SnapshotFacts(ClusterFacts):
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers allowed by isolation policies for a namespace."""
         planning = self._planning
+        for step in self._earlier:
+            if isinstance(step.change, SetIsolation) and isinstance(planning.isolation, Isolation):
+                divided = planning.isolation.after(step.change).allowed(namespace)
+                return None if divided is None else frozenset(divided)
         allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
+
+    def isolation(self) -> Isolation | Unknown:
+        """The isolation policies of the snapshot, with what they divide."""
+        return self._planning.isolation
 
     def anti_affinity(self, namespace: str) -> AntiAffinityGroup | Unknown | None:
         """Not known: snapshots do not have it; brokers are asked right before the call."""

@@ -14,6 +14,7 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.model.people import different_people
 from pulsar_steward.model.plan import (
     BROKER_DRAIN,
+    BROKER_GROUP,
     BUNDLE_BALANCE,
     BUNDLE_SPLIT,
     KINDS,
@@ -70,7 +71,16 @@ class DecideBy(StrEnum):
     KIND = "kind"
 
 
-ALWAYS_ALONE = (TC_COUNT, "tc_balance", BUNDLE_BALANCE, BROKER_DRAIN, TOPIC_PARTITIONS, SUBSCRIPTION_DELETION, ROLLBACK)
+ALWAYS_ALONE = (
+    TC_COUNT,
+    "tc_balance",
+    BUNDLE_BALANCE,
+    BROKER_DRAIN,
+    BROKER_GROUP,
+    TOPIC_PARTITIONS,
+    SUBSCRIPTION_DELETION,
+    ROLLBACK,
+)
 """Kinds whose batches are each a question by itself. They concern the whole cluster, or a person requested them, or the
 owners of each namespace have to be asked, as nothing restores deleted data, or fewer partitions."""
 

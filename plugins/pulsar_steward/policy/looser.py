@@ -67,7 +67,9 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "apply.protected_namespaces": _less_protected,
     "backlog_quota_remedy.room_percent": _lower,
     "brokers.draining": _fewer,
+    "cluster_placement.warning_cpu_percent_after_loss": _higher,
     "collect.metrics_urls": _fewer_bookies,
+    "partition_ceiling.critical_topics_per_broker": _higher,
     "guards.quota_margin_percent": _lower,
     "guards.most_redelivered_messages": _higher,
     "guards.largest_batch_messages": _lower,
@@ -98,6 +100,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
 """Comparison for each key: True if a value is looser than another one; both as in a policy's JSON."""
 
 NEUTRAL: Mapping[str, str] = {
+    "brokers.groups": "a step sets exactly the group that was planned, and none that is no longer wanted so",
     "approval.response_timeout_minutes": "it is over once somebody answered",
     "approval.ask_again_minutes": "says when is asked, not what is done",
     "approval.never_ask": "says what is asked, not what is done",

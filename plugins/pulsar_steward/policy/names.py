@@ -123,6 +123,38 @@ def _user(text: str) -> str:
     return text
 
 
+_REGEX = re.compile(r"(?:[-\w./:=*+?|()^]|\\[-.dw]|\[\^?[-\w.:]+\]|\{\d{1,3}(?:,\d{0,3})?\})+", re.ASCII)
+"""Regular expressions that Java and Python read in the same way."""
+
+_GROUP = re.compile(r"[-=:.A-Za-z0-9_]+")
+
+
+def _regex(text: str) -> str:
+    _legible(text)
+    if not _REGEX.fullmatch(text):
+        raise ValueError(
+            f"{text!r}: only letters, digits, . * + ? | ( ) [ ] {{ }} and \\. \\d \\w are understood, as brokers read"
+            " these in the same way"
+        )
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+def _group(text: str) -> str:
+    if not _GROUP.fullmatch(_legible(text)):
+        raise ValueError(f"{text!r} is no name of an isolation policy: letters, digits and - = : . _ are")
+    return text
+
+
+Regex = Annotated[str, AfterValidator(_regex)]
+"""A regular expression as an isolation policy has them; it has to match a whole name."""
+
+GroupName = Annotated[str, AfterValidator(_group)]
+"""Name of an isolation policy."""
+
 NamespacePattern = Annotated[str, AfterValidator(_namespaces)]
 """Namespaces: ``tenant/namespace``, or a pattern such as ``tenant/*``."""
 

@@ -130,6 +130,12 @@ class BrokerDrainRemedy(Section):
     most_topics: int = number(50_000, "topics that a broker may come to, as `loadBalancerBrokerMaxTopics`")
 
 
+class BrokerGroupRemedy(Section):
+    """Limits of moves that bring bundles to the brokers of their group; the room is that of `broker_drain_remedy`."""
+
+    most_moves: int = number(200, "moves of one batch; the rest comes with later plans", le=10_000)
+
+
 class TcCountRemedy(Section):
     """Number of transaction coordinators that is proposed if there are too few, within the limit of `guards`."""
 
@@ -160,5 +166,6 @@ class Remedies(Section):
     bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
     broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()
+    broker_group_remedy: BrokerGroupRemedy = BrokerGroupRemedy()
     tc_count_remedy: TcCountRemedy = TcCountRemedy()
     topic_partitions_remedy: TopicPartitionsRemedy = TopicPartitionsRemedy()

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.canonical import canonical_json
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -28,7 +29,13 @@ from pulsar_steward.policy.layers import (
     stack,
 )
 from pulsar_steward.policy.logical_clusters import LogicalClustersPolicy
-from pulsar_steward.policy.names import BrokerId, NamespacePattern, TopicName  # noqa: TC001 - pydantic reads it
+from pulsar_steward.policy.names import (  # noqa: TC001 - pydantic reads it
+    BrokerId,
+    GroupName,
+    NamespacePattern,
+    Regex,
+    TopicName,
+)
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
 from pulsar_steward.policy.sections import CheckSections, HealthPolicy, HousekeepingPolicy, SubscriptionsPolicy
@@ -50,12 +57,44 @@ class AdminPolicy(Section):
     redirects: int = number(5, "redirects followed within one call; two are usual", le=20)
 
 
+class WantedGroup(Section):
+    """A namespace isolation policy that is wanted: these namespaces on these brokers, and no others there."""
+
+    name: GroupName = Field(description="of the isolation policy")
+    namespaces: tuple[Regex, ...] = Field(
+        min_length=1, description="regular expressions, each of a whole `tenant/namespace`: `shop/.*`"
+    )
+    primary: tuple[Regex, ...] = Field(
+        min_length=1,
+        description="regular expressions, each of a whole host of brokers, without a port: `10\\.0\\.1\\..*`",
+    )
+    secondary: tuple[Regex, ...] = Field((), description="the same, of brokers that help while too few of those run")
+    min_available_brokers: int = number(1, "primary brokers that have to run; of fewer no policy is set", le=10_000)
+    usage_threshold_percent: int = percent(80, "of a broker; brokers ask for it, and do not use it")
+
+    @property
+    def isolation(self) -> IsolationPolicy:
+        """The isolation policy as brokers keep it."""
+        limits = FailoverLimits(str(self.min_available_brokers), str(self.usage_threshold_percent))
+        return IsolationPolicy(self.namespaces, self.primary, self.secondary, Failover(limits))
+
+
 class BrokersPolicy(Section):
     """Brokers that are treated differently."""
 
     draining: tuple[BrokerId, ...] = Field(
         (), description="brokers (`host:webport`) about to be shut down: emptied, and never the target of a move"
     )
+    groups: tuple[WantedGroup, ...] = Field(
+        (), description="namespace isolation policies that are wanted; none: no isolation policy is proposed"
+    )
+
+    @model_validator(mode="after")
+    def _each_group_once(self) -> Self:
+        names = [group.name for group in self.groups]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"groups: {', '.join(twice)} is there twice")
+        return self
 
 
 class ApplyPolicy(Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -18,6 +18,9 @@ from pulsar_steward.model.setting import (
     TimeToLive,
 )
 from pulsar_steward.pulsar import paths
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.isolation import IsolationPolicy
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +125,21 @@ def add_partitions(topic: str, number: int) -> Call:
     has the name of a new partition.
     """
     return Call(method="POST", path=f"{paths.topic(topic)}/partitions", body=number)
+
+
+def set_isolation(pulsar_cluster: str, name: str, policy: IsolationPolicy) -> Call:
+    """Sets a namespace isolation policy so that no bundle is unloaded for it.
+
+    Brokers before 3.0.7 and 3.3.2 do not know the scope, and may unload every namespace of the policy at once
+    (docs/pulsar-behaviour.md).
+    """
+    body = {**msgspec.to_builtins(policy), "unload_scope": "none"}
+    return Call(method="POST", path=paths.isolation(pulsar_cluster, name), body=body)
+
+
+def delete_isolation(pulsar_cluster: str, name: str) -> Call:
+    """Deletes a namespace isolation policy; no version unloads a bundle for that, and 204 is said of a missing one."""
+    return Call(method="DELETE", path=paths.isolation(pulsar_cluster, name))
 
 
 _QUOTA = "backlogQuota"

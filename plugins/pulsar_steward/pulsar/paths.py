@@ -34,6 +34,11 @@ def namespace(name: str, *below: str) -> str:
     return "/".join(["/admin/v2/namespaces", segment(tenant), segment(local), *below])
 
 
+def isolation(pulsar_cluster: str, *below: str) -> str:
+    """Path of a cluster's namespace isolation policies, or of the policy with this name."""
+    return "/".join([CLUSTERS, segment(pulsar_cluster), "namespaceIsolationPolicies", *map(segment, below)])
+
+
 def tenant_namespaces(tenant: str) -> str:
     """Path that lists a tenant's namespaces."""
     return f"/admin/v2/namespaces/{segment(tenant)}"

@@ -272,9 +272,8 @@ class Reader(Closing):
 
     def isolation_policies(self, pulsar_cluster: str) -> dict[str, Any]:
         """Namespace isolation policies by name; empty if there are none."""
-        path = f"{paths.CLUSTERS}/{paths.segment(pulsar_cluster)}/namespaceIsolationPolicies"
         try:
-            answer = self._transport.get(path)
+            answer = self._transport.get(paths.isolation(pulsar_cluster))
         except NotFound:
             return {}
         return answer.decoded(dict[str, Any]) if answer.body else {}

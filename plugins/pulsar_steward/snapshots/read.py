@@ -154,6 +154,10 @@ class Snapshot:
         rows = self._rows(NAMESPACES, NamespaceRow, [("namespace", "in", list(names))])
         return tuple(sorted(rows, key=lambda row: row.namespace))
 
+    def namespace_names(self) -> tuple[str, ...]:
+        """All namespaces (``tenant/namespace``), sorted."""
+        return tuple(sorted(row.namespace for row in self._rows(NAMESPACES, NamespaceRow)))
+
     def usual_settings(self, keys: Iterable[str]) -> dict[str, str]:
         """The values of most brokers for these settings, as far as brokers report them."""
         query = "select *, '' as broker from usual_settings where key in (select unnest($keys))"

@@ -27,6 +27,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     unread_namespaces: tuple[str, ...]
     coordinators: int
     tcs_by_bundle: bool
+    isolation_json: str | None = None
     read_from: datetime | None = None
     read_until: datetime | None = None
     bookies: int | None = None

@@ -11,8 +11,8 @@ import pytest
 
 from pulsar_steward.errors import BrokenAnswer, ConfigurationError
 from pulsar_steward.facts.backlogs import unshown_holders
+from pulsar_steward.model.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.model.subscription import Holder
-from pulsar_steward.pulsar.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.pulsar.metrics import Exposition, Sample
 from pulsar_steward.pulsar.owner import InternalDetail
 from pulsar_steward.pulsar.statistics import bundles_in, clients_by_bundle

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.coordinators import BeforeRaise
+from pulsar_steward.changes.isolation import BeforeIsolation
 from pulsar_steward.changes.kind import Before, ChangeKind
 from pulsar_steward.changes.partitions import BeforePartitions
 from pulsar_steward.changes.risk import risk_of
@@ -17,11 +18,20 @@ from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.changes.subscription import BeforeDeletion
 from pulsar_steward.changes.unload import BeforeUnload
 from pulsar_steward.guards.evaluate import GUARDS
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import AddPartitions, Change, ChangeSetting, RaiseCoordinators, SplitBundle, Touched
+from pulsar_steward.model.step import (
+    AddPartitions,
+    Change,
+    ChangeSetting,
+    RaiseCoordinators,
+    SetIsolation,
+    SplitBundle,
+    Touched,
+)
 from tests.builders import BUNDLE, CURSOR, a_batch, a_deletion, a_finding, a_move, a_plan, a_split, a_step, broker
 from tests.cases import cases, row_by_row
 
@@ -30,7 +40,10 @@ TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, 
 RAISE = RaiseCoordinators(before=2, after=5)
 AUDIT = a_deletion("persistent://shop/orders/t")
 MORE = AddPartitions(namespace="shop/orders", topic="persistent://shop/orders/t", before=2, after=4)
-EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE, MORE, AUDIT)
+LIMITS = FailoverLimits("2", "80")
+GROUP = IsolationPolicy(("shop/.*",), ("10.0.1.*",), (), Failover(LIMITS))
+ISOLATION = SetIsolation(pulsar_cluster="local", policy="shop", before=None, after=GROUP)
+EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE, MORE, AUDIT, ISOLATION)
 
 
 class UnknownChange(msgspec.Struct, frozen=True):
@@ -61,6 +74,13 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
     ("set", TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
     ("raise", RAISE, BeforeRaise(coordinators=2), '{"coordinators":2}'),
     ("partitions", MORE, BeforePartitions(partitions=2), '{"partitions":2}'),
+    ("no policy", ISOLATION, BeforeIsolation(policy=None), '{"policy":null}'),
+    (
+        "a policy",
+        ISOLATION,
+        BeforeIsolation(policy=GROUP),
+        f'{{"policy":{msgspec.json.encode(GROUP, order="sorted").decode()}}}',
+    ),
     (
         "deletion",
         AUDIT,
@@ -81,6 +101,7 @@ def test_who_reconnects_for_it() -> None:
     assert (moved.owner_before, moved.owner_after, moved.moves) == (broker(0), broker(1), True)
     assert (split.owner_before, split.owner_after, split.moves) == (broker(0), broker(0), False)
     assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is kind_of(MORE).disturbs is kind_of(AUDIT).disturbs is None
+    assert kind_of(ISOLATION).disturbs is None
 
 
 def test_a_raise_says_that_there_is_no_way_back() -> None:
@@ -100,6 +121,23 @@ def test_more_partitions_say_what_becomes_of_keys() -> None:
     assert (kind.undoable, kind.loses_messages) == (False, False)
     assert warning is not None
     assert "consumed out of order" in str(warning.words)
+
+
+def test_a_policy_says_that_bundles_stay_and_whom_it_keeps_away() -> None:
+    """Setting a policy unloads nothing, and warns of the brokers that others lose; deleting it takes none."""
+    kind, back = kind_of(ISOLATION), kind_of(ISOLATION.inverse)
+    assert kind.describe() == (
+        "isolation policy shop: none → shop/.* on 10.0.1.* (2 at least); bundles stay where they are"
+    )
+    call = kind.call()
+    assert isinstance(call.body, dict)
+    assert call.path == "/admin/v2/clusters/local/namespaceIsolationPolicies/shop"
+    assert (call.method, call.body["unload_scope"]) == ("POST", "none")
+    assert (back.call().method, back.call().path) == ("DELETE", call.path)
+    warning = kind.warning(None)
+    assert warning is not None
+    assert "all other namespaces" in warning.headline
+    assert back.warning(None) is None
 
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])

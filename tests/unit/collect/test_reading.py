@@ -26,8 +26,8 @@ from pulsar_steward.collect.broker_responses import KEPT
 from pulsar_steward.collect.metrics import SERIES
 from pulsar_steward.collect.overview import PlacementInput, look_over, read_namespaces
 from pulsar_steward.model.bundles import HEARTBEAT
+from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
-from pulsar_steward.pulsar.isolation import isolation_policies
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from tests.cases import row_by_row
@@ -283,7 +283,7 @@ def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
         )
     )
     with running(spec) as cluster:
-        found = rows(read_namespaces(settings_of(cluster), PlacementInput((), (), "local"), clusters))
+        found = rows(read_namespaces(settings_of(cluster), PlacementInput((), {}, "local"), clusters))
 
     assert [row["namespace"] for row in found["namespaces"]] == [name for name in clusters if name != "acme/there"]
     assert [row["name"] for row in found["elsewhere"]] == ["acme/there"]

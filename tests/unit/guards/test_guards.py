@@ -23,6 +23,7 @@ from pulsar_steward.model.step import (
     ChangeSetting,
     DeleteSubscription,
     RaiseCoordinators,
+    SetIsolation,
     SplitBundle,
     Step,
     Touched,
@@ -168,6 +169,7 @@ NAMES: dict[type[Change], str] = {
     SplitBundle: "splits",
     ChangeSetting: "settings",
     RaiseCoordinators: "coordinators",
+    SetIsolation: "isolation",
     AddPartitions: "partitions",
     DeleteSubscription: "subscriptions",
 }

@@ -84,6 +84,26 @@ def test_what_brokers_lack_is_refused_whoever_vouches_for_it(version: str, vouch
 
 
 @row_by_row(
+    "version, has",
+    ("3.0.6", False),
+    ("3.0.7", True),
+    ("3.0.17", True),
+    ("3.0", False),
+    ("3.1.9", False),
+    ("3.3.1", False),
+    ("3.3.2", True),
+    ("4.0.0", True),
+    ("3.0.6-acme", False),
+    ("3.0.7-acme", True),
+)
+def test_what_came_with_a_patch_release_is_told_by_it(version: str, has: bool) -> None:
+    """The scope that unloads nothing came with patch releases of old lines: before them a step would unload all."""
+    reason = objection_to(Operation.SET_ISOLATION, version, ("3.0", "3.1", "3.0.7-acme", version))
+    assert (reason is None) is has
+    assert has or "that came with 3.0.7, 3.3.2, 4.0 (PIP-369" in str(reason)
+
+
+@row_by_row(
     "version, words",
     ("4.3.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
     ("5.0.1", "was never tried: it is newer than 4.2.4, the newest that was ("),

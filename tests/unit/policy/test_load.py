@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.isolation import Failover, FailoverLimits
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.model.plan import KINDS, ROLLBACK, Batch
 from pulsar_steward.model.risk import Risk
@@ -321,3 +322,39 @@ def test_the_members_of_a_logical_cluster() -> None:
     """The primary is the first."""
     found = a_policy(logical_clusters={"named": {"orders": {"primary": "east", "extensions": ["west"]}}})
     assert found.logical_clusters.named["orders"].members == ("east", "west")
+
+
+def a_group(**fields: object) -> dict[str, object]:
+    return {"name": "shop", "namespaces": ["shop/.*"], "primary": [r"10\.0\.1\.[0-9]{1,3}"], **fields}
+
+
+def test_a_group_of_brokers_is_the_isolation_policy_that_brokers_keep() -> None:
+    """A wanted group is written as brokers keep it, with its numbers as text."""
+    policy = Policy.model_validate({"brokers": {"groups": [a_group(min_available_brokers=3)]}})
+    (group,) = policy.brokers.groups
+    assert group.isolation.words == r"shop/.* on 10\.0\.1\.[0-9]{1,3} (3 at least)"
+    assert group.isolation.auto_failover_policy == Failover(FailoverLimits("3", "80"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"primary": [r"\p{Alnum}+"]},
+        {"primary": ["[a-z&&[^b]]"]},
+        {"primary": ["(?<a>b)"]},
+        {"primary": ["["]},
+        {"primary": []},
+        {"namespaces": []},
+        {"namespaces": ["shop/.* "]},
+        {"name": "a b"},
+        {"name": "a/b"},
+        {"min_available_brokers": 0},
+    ],
+    ids=str,
+)
+def test_a_group_that_brokers_would_read_otherwise_is_refused(fields: dict[str, object]) -> None:
+    """Patterns that Java and Python read in different ways, and groups of nothing, are errors of the policy."""
+    with pytest.raises(ValidationError):
+        Policy.model_validate({"brokers": {"groups": [a_group(**fields)]}})
+    with pytest.raises(ValidationError):
+        Policy.model_validate({"brokers": {"groups": [a_group(), a_group()]}})

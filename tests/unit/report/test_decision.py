@@ -11,7 +11,7 @@ import pytest
 from pulsar_steward.facts.backlogs import Backlog, evicted
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss, TopicLoss
-from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
+from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import AddPartitions, ChangeSetting, RaiseCoordinators, Touched
 from pulsar_steward.report.approval import body, subject
@@ -30,6 +30,7 @@ from tests.builders import (
     broker,
 )
 from tests.questions import FIRST
+from tests.unit.changes.test_kinds import ISOLATION
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -69,6 +70,12 @@ KINDS = {
     "splits with moves": batch_of(*[a_step(a_split())] * 30, *[MOVE] * 30),
     "coordinators": batch_of(a_step(RaiseCoordinators(before=16, after=20))),
     "partitions": batch_of(a_step(AddPartitions(namespace="a/b", topic="persistent://a/b/t", before=2, after=4))),
+    "a group": batch_of(
+        a_step(ISOLATION, undo=ISOLATION.inverse),
+        *[a_step(a_move(), undo=None)] * 60,
+        kind=BROKER_GROUP,
+        title="Group shop: set its isolation policy without an unload, then move 60 bundles to its brokers",
+    ),
     "a deletion": batch_of(a_step(a_deletion("persistent://shop/a/t"), loss=LOST)),
     "an eviction": batch_of(a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)),
     "an unknown loss": batch_of(a_step(evicting(1), undo=evicting(1).inverse)),

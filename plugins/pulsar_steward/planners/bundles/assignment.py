@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pulsar_steward.checks.placement.broker_load import BrokerLoadSkewPolicy
-    from pulsar_steward.planners.bundles.facts import DrainFacts, OwnedBundlesLoad
+    from pulsar_steward.planners.bundles.facts import LeavingFacts, OwnedBundlesLoad
     from pulsar_steward.policy.schema import Policy
 
 MEASURES: tuple[Callable[[Load], int], ...] = (
@@ -160,7 +160,7 @@ class Room:
         coordinators: Transaction coordinators of every broker after the moves so far.
     """
 
-    def __init__(self, facts: DrainFacts, coordinators: Mapping[str, int], policy: Policy) -> None:
+    def __init__(self, facts: LeavingFacts, coordinators: Mapping[str, int], policy: Policy) -> None:
         self._remedy, skew = policy.broker_drain_remedy, policy.broker_load_skew
         least = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
         self._mean = {each.broker: amounts(each.mean) for each in facts.brokers}

@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.checks.placement.broker_load import BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.plan import BROKER_DRAIN, BUNDLE_BALANCE, Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, BUNDLE_BALANCE, Batch
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
@@ -211,6 +211,8 @@ def why_no_moves(planning: PlanningFacts) -> str | None:
     remedy, facts = planning.policy.bundle_balance_remedy, planning.bundles.load
     if BROKER_DRAIN in planning.proposed:
         return AFTER_DRAINING
+    if BROKER_GROUP in planning.proposed:
+        return f"{GOAL}: no move is proposed in this plan, as it brings bundles to a group of brokers."
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
     if facts is None or facts.snapshots < remedy.least_snapshots:

@@ -9,28 +9,25 @@ import msgspec
 
 from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.evaluate import GUARDS
-from pulsar_steward.guards.kinds import TargetGuard
-from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
-from pulsar_steward.model.step import Step, Touched, UnloadBundle
-from pulsar_steward.model.units import counted, throughput_in_words
-from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
-from pulsar_steward.planners.bundles.assignment import RESOURCES, Room
-from pulsar_steward.planners.snapshot_facts import guarded, vetoes
+from pulsar_steward.model.step import Step
+from pulsar_steward.model.units import counted
+from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
+from pulsar_steward.planners.bundles.assignment import Room
+from pulsar_steward.planners.bundles.relocation import Reasons, Relocation, coordinators_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.bundles.facts import DrainFacts, PlacedBundle
+    from pulsar_steward.planners.bundles.facts import LeavingFacts
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
-OF_TARGETS = frozenset(guard.name for guard in GUARDS if isinstance(guard, TargetGuard))
-"""Guards that may veto one target and let another one pass."""
-
-SYSTEM = "pulsar/"
-"""Tenant of Pulsar's own namespaces."""
+WHY = Reasons(
+    why="{source} is draining (policy key brokers.draining): its shutdown would move all it owns at once",
+    nowhere="isolation policies leave it to draining brokers alone",
+    back="back to {source}, once that is no longer marked as draining",
+)
 
 
 class DrainPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,33 +40,27 @@ class DrainPart(msgspec.Struct, frozen=True, kw_only=True):
 class DrainSearch:
     """Moves of draining brokers' bundles, each to the emptiest broker that has room and passes all guards."""
 
-    def __init__(self, planning: PlanningFacts, room: Room, facts: DrainFacts) -> None:
-        self._planning = planning
-        self._room = room
+    def __init__(self, planning: PlanningFacts, room: Room, facts: LeavingFacts) -> None:
         self._facts = facts
         self._remedy = planning.policy.broker_drain_remedy
-        self._coordinators = {
-            f"{TC_NAMESPACE}/{bundle.bundle}": len(bundle.coordinators) for bundle in planning.tc_bundles
-        }
+        self._moves = Relocation(planning, room)
         self._left = self._remedy.most_batches
-        self._vetoed = Vetoed()
-        self._nowhere: list[str] = []
         self._later: defaultdict[str, int] = defaultdict(int)
 
     @property
     def topics(self) -> dict[str, int]:
         """Topics of every broker after the moves so far."""
-        return self._room.topics
+        return self._moves.room.topics
 
     def batches(self, source: str) -> Iterator[DrainPart]:
         """The moves of a broker's bundles, in batches that a person can approve."""
         steps: list[Step] = []
-        leaving = self._in_order(source)
+        leaving = self._moves.in_order(stay for stay in self._facts.leaving.values() if stay.owner == source)
         for number, stay in enumerate(leaving):
             if not self._left:
                 self._later[source] = len(leaving) - number
                 break
-            if step := self._placed(stay, steps):
+            if step := self._moves.placed(stay, WHY, steps):
                 steps.append(step)
             if len(steps) == self._remedy.most_moves:
                 yield self._part(steps)
@@ -79,9 +70,9 @@ class DrainSearch:
 
     def notes(self) -> Iterator[str]:
         """Notes on the bundles that stay, each with the reason, and on bundles that move later."""
-        yield from self._vetoed.notes("bundles on a draining broker")
-        if self._nowhere:
-            yield f"Draining: no broker that stays can take {enumerated(self._nowhere)}."
+        yield from self._moves.vetoed.notes("bundles on a draining broker")
+        if nowhere := self._moves.nowhere:
+            yield f"Draining: no broker that stays can take {enumerated(nowhere)}."
         for source, count in sorted(self._later.items()):
             yield (
                 f"Draining: {counted(count, 'bundle')} of {source} {'comes' if count == 1 else 'come'} with later plans"
@@ -90,76 +81,7 @@ class DrainSearch:
 
     def _part(self, steps: list[Step]) -> DrainPart:
         self._left -= 1
-        return DrainPart(steps=tuple(steps), topics=dict(self._room.topics))
-
-    def _in_order(self, source: str) -> list[PlacedBundle]:
-        """Bundles in order: most coordinators first; then the heaviest, which need most room; Pulsar's own last."""
-        theirs = [stay for stay in self._facts.leaving.values() if stay.owner == source]
-        return sorted(
-            theirs,
-            key=lambda stay: (
-                -self._coordinators.get(stay.name, 0),
-                stay.namespace.startswith(SYSTEM),
-                -self._room.weight(stay),
-                stay.name,
-            ),
-        )
-
-    def _placed(self, stay: PlacedBundle, earlier: list[Step]) -> Step | None:
-        """The step that moves a bundle to the first possible broker; None, with a note: no broker is possible."""
-        coordinators = self._coordinators.get(stay.name, 0)
-        full: list[str] = []
-        vetoed: Step | None = None
-        for target in self._room.candidates(stay, coordinators):
-            if why := self._room.objection(stay, target):
-                full.append(why)
-                continue
-            step = self._step(stay, target, coordinators)
-            step = guarded(step, self._planning, place_in_run=len(earlier) + 1, earlier=earlier)
-            against = {veto.guard for veto in vetoes(step)}
-            if not against:
-                self._room.put(stay, target, coordinators)
-                return step
-            vetoed = step
-            if against - OF_TARGETS:
-                break
-        if vetoed is not None:
-            self._vetoed.holds(vetoes(vetoed), stay.name)
-        else:
-            why = full[0] if full else "isolation policies leave it to draining brokers alone"
-            self._nowhere.append(f"{stay.name} ({why})")
-        return None
-
-    def _step(self, stay: PlacedBundle, target: str, coordinators: int) -> Step:
-        source, topics = stay.owner, self._room.topics
-        held = f" and {counted(coordinators, 'transaction coordinator')}" if coordinators else ""
-        after = self._room.usage_after(stay, target)
-        resources = ", ".join(
-            f"{getattr(self._room.usage(target), name):.0f} to {getattr(after, name):.0f} % {words}"
-            for name, words in RESOURCES.items()
-        )
-        return Step(
-            change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
-            why=(
-                f"{source} is draining (policy key brokers.draining): its shutdown would move all it owns at once. The"
-                f" bundle carries {stay.mean.words}{held} on average, {throughput_in_words(stay.peak.bytes)} at most"
-            ),
-            effect=(
-                f"{source} goes from {topics[source]:,} to {counted(topics[source] - stay.now.topics, 'topic')},"
-                f" {target} from {topics[target]:,} to {topics[target] + stay.now.topics:,}, and from about {resources}"
-            ),
-            touched=Touched(
-                producers=stay.now.producers,
-                consumers=stay.now.consumers,
-                topics=stay.now.topics,
-                coordinators=coordinators,
-            ),
-            undo=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=target, target=source),
-            undo_note=(
-                f"Unload it from {target} back to {source}, once that is no longer marked as draining: the same clients"
-                " reconnect once more."
-            ),
-        )
+        return DrainPart(steps=tuple(steps), topics=dict(self.topics))
 
 
 UNIT = "topics"
@@ -176,11 +98,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
         return Proposal()
     if why := _too_many(planning, [broker for broker in marked if broker in listed], listed):
         return Proposal(notes=(why,))
-    held = dict.fromkeys((fact.broker for fact in planning.brokers), 0)
-    for bundle in planning.tc_bundles:
-        if bundle.owner in held:
-            held[bundle.owner] += len(bundle.coordinators)
-    room = Room(facts, held, planning.policy)
+    room = Room(facts, coordinators_held(planning), planning.policy)
     if shortages := "; ".join(room.shortages()):
         short = f"{GOAL}: nothing is moved from {enumerated(sources)}, as the others have no room: {shortages}."
         return Proposal(notes=(short,))
@@ -220,7 +138,7 @@ def _batches(search: DrainSearch, sources: list[str], findings: tuple[Finding, .
             before = part.topics
 
 
-def _notes(facts: DrainFacts, planning: PlanningFacts) -> Iterator[str]:
+def _notes(facts: LeavingFacts, planning: PlanningFacts) -> Iterator[str]:
     """Notes on idle bundles, which stay, and on load shedding that may refill an emptied broker."""
     for broker, idle in facts.idle.items():
         yield (

@@ -190,16 +190,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     direct_memory: float | None = None
 
 
-class DrainFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The load of brokers to empty, and of the brokers that take it over.
+class LeavingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Bundles that have to leave their brokers, drained or outside of a group, and the load of all brokers.
 
     Attributes:
         brokers: All brokers that were read, draining ones included, by id.
         resources: Their used resources.
-        leaving: Bundles of the draining brokers with a loaded topic or a coordinator, heartbeats left out, by name
+        leaving: These bundles, with a loaded topic or a coordinator, heartbeats left out, by name
             (``tenant/namespace/range``).
-        idle: Number of their bundles without topics and coordinators, by broker; brokers without any such bundle are
-            absent.
+        idle: Number of those without topics and coordinators, by broker; brokers without any such bundle are absent.
         allowed: Brokers allowed by isolation policies for a namespace of `leaving`; namespaces that may use all brokers
             are absent.
     """
@@ -227,7 +226,8 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
         limits: Brokers' own limits for a bundle, by broker.
         load: The load over time; None: no finding needs it.
         drain: Facts of draining brokers; None: no finding needs them.
-        risks: Risks of changing the bundles in `crowds`, `load` and `drain`.
+        groups: The bundles of the namespaces of wanted groups, wherever they are; None: no finding needs them.
+        risks: Risks of changing the bundles in `crowds`, `load`, `drain` and `groups`.
         splits_keep_clients: True if clients are known to stay connected while their bundle is split.
     """
 
@@ -235,18 +235,20 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     busy: Busy = Busy()
     limits: dict[str, BrokerLimits] = {}
     load: LoadFacts | None = None
-    drain: DrainFacts | None = None
+    drain: LeavingFacts | None = None
+    groups: LeavingFacts | None = None
     risks: RiskFigures = RiskFigures()
     splits_keep_clients: bool = False
 
     def allowed(self, namespace: str) -> tuple[str, ...] | None:
         """Brokers allowed by isolation policies for a namespace; None: every broker, or the namespace is not known."""
-        told = [each.allowed for each in (self.drain, self.load) if each is not None]
+        told = [each.allowed for each in (self.drain, self.groups, self.load) if each is not None]
         return next((allowed[namespace] for allowed in told if namespace in allowed), None)
 
     def placed(self, namespace: str, bundle: str) -> PlacedBundle | None:
         """A bundle that may move; None: it is not known."""
-        if self.drain and (found := self.drain.leaving.get(f"{namespace}/{bundle}")):
-            return found
+        for facts in (self.drain, self.groups):
+            if facts and (found := facts.leaving.get(f"{namespace}/{bundle}")):
+                return found
         stays = self.load.stays if self.load else ()
         return next((stay for stay in stays if (stay.namespace, stay.bundle) == (namespace, bundle)), None)

@@ -24,7 +24,7 @@ from pulsar_steward.planners.bundles.facts import (
     SplitCandidate,
     TopicFact,
 )
-from pulsar_steward.planners.bundles.loads_from_snapshot import FIGURES, drain_facts, load_facts, load_of
+from pulsar_steward.planners.bundles.loads_from_snapshot import FIGURES, drain_facts, group_facts, load_facts, load_of
 from pulsar_steward.planners.bundles.split import troubles
 from pulsar_steward.planners.settings.from_snapshot import own_policies
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
@@ -155,10 +155,11 @@ def bundle_facts(
     found = troubles(findings)
     crowds = crowds_of(snapshot, found, policy)
     load = load_facts(snapshot, findings, policy)
-    drain = drain_facts(snapshot, findings, policy)
+    drain, groups = drain_facts(snapshot, findings, policy), group_facts(snapshot, findings, policy)
     owners = {suspect.owner for crowd in crowds for suspect in crowd.suspects if suspect.owner}
     named = {(crowd.namespace, suspect.bundle) for crowd in crowds for suspect in crowd.suspects}
-    moving = (*(load.stays if load else ()), *(drain.leaving.values() if drain else ()))
+    moving = [stay for facts in (drain, groups) if facts for stay in facts.leaving.values()]
+    moving += load.stays if load else ()
     named |= {(stay.namespace, stay.bundle) for stay in moving}
     hot = any(trouble.hot for trouble in found.values())
     return BundleFacts(
@@ -167,6 +168,7 @@ def bundle_facts(
         limits=broker_limits(snapshot, owners) if hot else {},
         load=load,
         drain=drain,
+        groups=groups,
         splits_keep_clients=bool(crowds) and CALM_LOAD_MANAGER in snapshot.meta().load_manager,
         risks=risk_figures(snapshot, named, defaults, policy.guards),
     )

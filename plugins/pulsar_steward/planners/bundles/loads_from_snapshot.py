@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.decoding import decode
+from pulsar_steward.facts.isolation import ISOLATION_UNKNOWN, Isolation, LoadOfBroker
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
-from pulsar_steward.planners.bundles.facts import DrainFacts, Load, LoadFacts, OwnedBundlesLoad, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.facts import LeavingFacts, Load, LoadFacts, OwnedBundlesLoad, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.groups import PLANNER as BROKER_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pulsar_steward.facts.unknown import Unknown
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
@@ -155,31 +160,75 @@ def allowed_by_namespace(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[
     return {row.namespace: row.allowed_brokers for row in rows if row.allowed_brokers is not None}
 
 
-_THEIRS = "owner in (select unnest($draining::varchar[]))"
-
 _LOADED = "(now_topics > 0 or (namespace = $coordinators and bundle in (select unnest($held::varchar[]))))"
 
 
-def drain_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> DrainFacts | None:
+def drain_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> LeavingFacts | None:
     """Bundles to drain, with their load in several snapshots; None: no finding needs it, or the snapshot is partial.
 
     One snapshot is enough here: the reason to empty a broker is not its load.
     """
     if not BROKER_DRAIN.answered(findings) or snapshot.meta().unread:
         return None
+    theirs = "owner in (select unnest($draining::varchar[]))"
+    return _leaving(snapshot, policy, theirs, draining=policy.brokers.draining)
+
+
+def group_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> LeavingFacts | None:
+    """Bundles of the namespaces of groups with findings, wherever they are; None as of `drain_facts`."""
+    found = BROKER_GROUPS.answered(findings)
+    if not found or snapshot.meta().unread:
+        return None
+    groups = [group.isolation for group in policy.brokers.groups if group.name in found]
+    names = [name for name in snapshot.namespace_names() if any(group.claims(name) for group in groups)]
+    return _leaving(
+        snapshot, policy, "owner is not null and namespace in (select unnest($names::varchar[]))", names=names
+    )
+
+
+def isolation_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> Isolation | Unknown:
+    """The isolation policies, with what they divide; unknown: no finding needs it, or they were not read."""
+    document = snapshot.meta().isolation_json
+    if document is None or not BROKER_GROUPS.answered(findings):
+        return ISOLATION_UNKNOWN
+    topics: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for row in snapshot.select(_TOPICS, _NamespaceTopics):
+        topics[row.owner][row.namespace] = row.topics
+    return Isolation(
+        policies=isolation_policies(decode(document, dict[str, Any])),
+        loads={
+            row.broker: LoadOfBroker(topics=topics[row.broker], cpu_percent=row.cpu_percent)
+            for row in snapshot.brokers()
+            if row.read
+        },
+        namespaces=snapshot.namespace_names(),
+    )
+
+
+_TOPICS = """select owner, namespace, sum(coalesce(topics, 0))::bigint as topics from bundles
+    where owner is not null group by owner, namespace"""
+
+
+class _NamespaceTopics(msgspec.Struct, frozen=True):
+    owner: str
+    namespace: str
+    topics: int
+
+
+def _leaving(snapshot: Snapshot, policy: Policy, which: str, **values: Any) -> LeavingFacts:
+    """The bundles that match a condition on `over_time`, and the load of all brokers."""
     remedy = policy.bundle_balance_remedy
     looked = snapshots_looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
     read = [row for row in snapshot.brokers() if row.read]
-    theirs = {
-        "draining": policy.brokers.draining,
+    values |= {
         "held": [row.bundle for row in snapshot.coordinators() if row.bundle is not None],
         "coordinators": TC_NAMESPACE,
     }
-    leaving = {each.name: each for each in placed_bundles(looked, f"{_THEIRS} and {_LOADED}", **theirs)}
-    return DrainFacts(
+    leaving = {each.name: each for each in placed_bundles(looked, f"{which} and {_LOADED}", **values)}
+    return LeavingFacts(
         brokers=tuple(broker_loads(looked, [row.broker for row in read])),
         resources={row.broker: Usage(cpu=row.cpu_percent, direct_memory=row.direct_memory_percent) for row in read},
         leaving=leaving,
-        idle={row.owner: row.bundles for row in bundles_of_owners(looked, f"{_THEIRS} and not {_LOADED}", **theirs)},
+        idle={row.owner: row.bundles for row in bundles_of_owners(looked, f"{which} and not {_LOADED}", **values)},
         allowed=allowed_by_namespace(snapshot, {each.namespace for each in leaving.values()}),
     )

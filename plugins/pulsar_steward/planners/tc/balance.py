@@ -11,7 +11,7 @@ import msgspec
 from pulsar_steward.checks.placement.coordinators import TC_COUNT as TC_COUNT_CHECK
 from pulsar_steward.checks.placement.coordinators import TC_SKEW, CoordinatorFigures
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, TC_NAMESPACE
-from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, TC_COUNT, Batch
 from pulsar_steward.model.step import RaiseCoordinators, SplitBundle, Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements, reasons_against
@@ -41,18 +41,21 @@ AFTER_DRAINING = (
     " broker is empty."
 )
 
+AFTER_GROUPING = f"{GOAL}: nothing is proposed in this plan, as it brings bundles to a group of brokers."
+
 AFTER_RAISING = (
     f"{GOAL}: nothing is proposed in this plan, as it raises their number; they are evened out by a later plan, once"
     " hashes have put the new ones somewhere."
 )
 
+LATER = {TC_COUNT: AFTER_RAISING, BROKER_DRAIN: AFTER_DRAINING, BROKER_GROUP: AFTER_GROUPING}
+"""Notes on kinds of batches of the same plan, after which coordinators are balanced."""
+
 
 def propose_balance(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """One batch that evens out the coordinators, as far as guards and bundles allow."""
-    if TC_COUNT in planning.proposed:
-        return Proposal(notes=(AFTER_RAISING,))
-    if BROKER_DRAIN in planning.proposed:
-        return Proposal(notes=(AFTER_DRAINING,))
+    if waits := [words for kind, words in LATER.items() if kind in planning.proposed]:
+        return Proposal(notes=(waits[0],))
     before = survey(planning)
     if not before.targets:
         none_may = (

@@ -16,7 +16,7 @@ from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.drain import PLANNER
-from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.facts import BundleFacts, LeavingFacts, Load, PlacedBundle, Usage
 from pulsar_steward.planners.registry import make_plan
 from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
 from tests.cases import cases
@@ -52,15 +52,15 @@ def draining(*numbers: int, **sections: Any) -> Policy:
 def drain_scene(
     brokers: int, stays: Sequence[PlacedBundle], sources: Sequence[int] = (0,), **fields: Any
 ) -> PlanningFacts:
-    """A planning with draining brokers that own these bundles; `fields` are those of `DrainFacts` and the planning."""
+    """A planning with draining brokers that own these bundles; `fields` are of `LeavingFacts` and the planning."""
     names = [broker(number) for number in sources]
-    of_drain = {name: fields.pop(name) for name in DrainFacts.__struct_fields__ if name in fields}
+    of_drain = {name: fields.pop(name) for name in LeavingFacts.__struct_fields__ if name in fields}
     usual: dict[str, Any] = {
         "brokers": load_of_stays(brokers, stays).brokers,
         "resources": {broker(number): CALM for number in range(brokers)},
         "leaving": {stay.name: stay for stay in stays if stay.owner in names},
     }
-    facts = DrainFacts(**{**usual, **of_drain})
+    facts = LeavingFacts(**{**usual, **of_drain})
     found = tuple(finding("broker-draining", name) for name in names)
     told: dict[str, Any] = {
         "findings": found, "bundles": BundleFacts(drain=facts), "policy": draining(*sources)

@@ -22,27 +22,61 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class _Failover(msgspec.Struct, frozen=True):
-    parameters: dict[str, str | int] = {}
+class FailoverLimits(msgspec.Struct, frozen=True):
+    """Limits of a failover; brokers take and tell numbers as text."""
+
+    min_limit: str | int = "0"
+    usage_threshold: str | int = "100"
+
+
+class Failover(msgspec.Struct, frozen=True):
+    """When the secondary brokers serve too; brokers know the type ``min_available`` alone."""
+
+    parameters: FailoverLimits = FailoverLimits()
+    policy_type: str = "min_available"
 
 
 class IsolationPolicy(msgspec.Struct, frozen=True):
-    """One policy from the admin API; every text is a regular expression."""
+    """One policy as the admin API has it; every text is a regular expression."""
 
     namespaces: tuple[str, ...] = ()
     primary: tuple[str, ...] = ()
     secondary: tuple[str, ...] = ()
-    auto_failover_policy: _Failover | None = None
+    auto_failover_policy: Failover | None = None
 
     @property
     def least_primaries(self) -> int:
         """Number of primary brokers below which the secondary brokers serve too."""
-        parameters = self.auto_failover_policy.parameters if self.auto_failover_policy else {}
-        return int(parameters.get("min_limit", 0))
+        return int(self.auto_failover_policy.parameters.min_limit) if self.auto_failover_policy else 0
+
+    @property
+    def words(self) -> str:
+        """Patterns and minimum in a few words: ``shop/.* on 10.0.1.* (2 at least)``."""
+        others = f", else {' or '.join(self.secondary)}" if self.secondary else ""
+        brokers = f"{' or '.join(self.primary)} ({self.least_primaries:,} at least{others})"
+        return f"{' and '.join(self.namespaces)} on {brokers}"
+
+    def claims(self, namespace: str) -> bool:
+        """True if it is, or may be, about a namespace (``tenant/namespace``)."""
+        return _matches(self.namespaces, namespace, unreadable=True)
+
+    def primaries(self, brokers: Iterable[str]) -> frozenset[str]:
+        """Those of these brokers (``host:webport``) that are primary for it."""
+        return _of_hosts(self.primary, brokers)
+
+    def is_as(self, other: IsolationPolicy | None) -> bool:
+        """True if another policy does the same, in whatever order its patterns are."""
+        if other is None:
+            return False
+        one, two = (
+            (set(each.namespaces), set(each.primary), set(each.secondary), each.auto_failover_policy)
+            for each in (self, other)
+        )
+        return one == two
 
 
-def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ...]:
-    """Decodes the policies that `Reader.isolation_policies` returned.
+def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:
+    """Decodes the policies that `Reader.isolation_policies` returned, by name.
 
     Raises:
         ConfigurationError: If a policy has another shape than a broker would accept.
@@ -53,11 +87,11 @@ def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ..
             int(policy.least_primaries)
     except (msgspec.ValidationError, ValueError) as error:
         raise ConfigurationError(f"the namespace isolation policies cannot be read: {error}") from error
-    return tuple(policies.values())
+    return policies
 
 
 def allowed_brokers(
-    policies: Iterable[IsolationPolicy], namespace: str, brokers: Iterable[str]
+    policies: Mapping[str, IsolationPolicy], namespace: str, brokers: Iterable[str]
 ) -> tuple[str, ...] | None:
     """Brokers that may own the namespace's bundles, sorted; None: no policy restricts it.
 
@@ -65,21 +99,23 @@ def allowed_brokers(
     returned.
 
     Args:
-        policies: All policies of the cluster.
+        policies: All policies of the cluster, by name.
         namespace: ``tenant/namespace``.
         brokers: Active brokers, ``host:webport``.
     """
-    policies, everyone = tuple(policies), frozenset(brokers)
-    matching = [policy for policy in policies if _matches(policy.namespaces, namespace, unreadable=True)]
+    everyone = frozenset(brokers)
+    matching = [policy for policy in policies.values() if policy.claims(namespace)]
     if matching:
         allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
         return tuple(sorted(allowed))
-    claimed = _of_hosts([pattern for policy in policies for pattern in policy.primary], everyone, unreadable=True)
+    claimed = _of_hosts(
+        [pattern for policy in policies.values() for pattern in policy.primary], everyone, unreadable=True
+    )
     return tuple(sorted(everyone - claimed)) if claimed else None
 
 
 def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[str]:
-    primaries = _of_hosts(policy.primary, brokers)
+    primaries = policy.primaries(brokers)
     if len(_of_hosts(policy.primary, brokers, unreadable=True)) >= policy.least_primaries:
         return primaries
     return primaries | _of_hosts(policy.secondary, brokers)

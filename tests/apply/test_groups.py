@@ -1,0 +1,264 @@
+"""A cluster is divided by groups of brokers: a policy is set without an unload, then bundles move to the group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
+from pulsar_steward.model.plan import BROKER_GROUP
+from pulsar_steward.model.step import SetIsolation, UnloadBundle
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.writer import Writer
+from tests.apply.seeing import Seeing
+from tests.apply.test_rollback import back_of, take_back
+from tests.apply.worksite import RUN, a_worksite, permitted, quick_policy, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+SPEC = ClusterSpec(
+    brokers=4,
+    hosts="distinct",
+    system_bundles=4,
+    namespaces=tuple(
+        NamespaceSpec(
+            name,
+            bundles=4,
+            topics=(TopicSpec("t", partitions=20, producers=1, subscriptions=(SubscriptionSpec("s", consumers=1),)),),
+        )
+        for name in ("shop/orders", "shop/carts", "news/all")
+    ),
+    loads=(LoadSpec(cpu_percent=20.0),) * 4,
+)
+"""Four brokers on hosts of their own, which share three namespaces evenly."""
+
+FIRST_TWO = {"name": "shop", "namespaces": ["shop/.*"], "primary": [r"127\.0\.0\.[12]"], "min_available_brokers": 2}
+GROUP = IsolationPolicy(("shop/.*",), (r"127\.0\.0\.[12]",), (), Failover(FailoverLimits("2", "80")))
+
+
+def wanting(*groups: dict[str, Any], **sections: Any) -> Any:
+    return quick_policy(brokers={"groups": list(groups)}, **sections)
+
+
+@pytest.fixture
+def seeing(tmp_path: Path) -> Iterator[Seeing]:
+    """The cluster under a policy that wants `shop` on the first two brokers."""
+    with a_worksite(tmp_path, SPEC) as site:
+        site.policy = wanting(FIRST_TWO)
+        yield Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+
+
+@pytest.fixture
+def site(seeing: Seeing) -> Worksite:
+    """The same, without eyes."""
+    return seeing.site
+
+
+def policies(site: Worksite) -> dict[str, IsolationPolicy]:
+    with site.context() as context:
+        return context.reader.isolation_policies()
+
+
+def owners(site: Worksite, namespace: str) -> set[str]:
+    """The brokers that own a bundle of a namespace."""
+    owned = site.simulator.owned_bundles().items()
+    return {broker for broker, bundles in owned if any(name.startswith(f"{namespace}/") for name in bundles)}
+
+
+def somebody_sets(site: Worksite, name: str, policy: IsolationPolicy) -> None:
+    """Sets a policy as another tool would, with nothing in the ledger."""
+    with Writer(site.settings) as writer:
+        writer.send(calls.set_isolation("local", name, policy), permitted)
+
+
+def setting(policy: IsolationPolicy | None = GROUP, **fields: Any) -> SetIsolation:
+    usual: dict[str, Any] = {"pulsar_cluster": "local", "policy": "shop", "before": None, "after": policy}
+    return SetIsolation(**{**usual, **fields})
+
+
+def the_plan(seeing: Seeing) -> Plan:
+    """What is proposed for the cluster: the policy, then moves."""
+    plan, found = seeing.observe()
+    (batch,) = plan.batches
+    assert (batch.kind, [*found]) == (BROKER_GROUP, ["shop"])
+    return plan
+
+
+def test_a_group_gets_its_policy_then_its_bundles(seeing: Seeing) -> None:
+    """The policy comes first and unloads nothing; moves follow it, and each bundle ends within its group."""
+    site = seeing.site
+    plan = the_plan(seeing)
+    policy, *moves = plan.batches[0].steps
+    assert policy.change == setting()
+    assert moves
+    assert all(isinstance(step.change, UnloadBundle) and step.after == ("b1.s01",) for step in moves)
+    before = owners(site, "news/all")
+    assert set(seeing.carry_out(plan)) == {"done"}
+    assert policies(site) == {"shop": GROUP}
+    assert owners(site, "shop/orders") | owners(site, "shop/carts") == set(site.brokers[:2])
+    assert owners(site, "news/all") == before
+    first = site.changes()[0]
+    assert first == "shop namespaceIsolationPolicies"
+    site.policy = wanting(FIRST_TWO)
+    plan, found = seeing.observe()
+    assert (plan.batches, found) == ((), {})
+
+
+def test_nothing_is_unloaded_by_the_policy_itself(site: Worksite) -> None:
+    """The step that sets the policy leaves every bundle with its owner."""
+    before = site.simulator.owned_bundles()
+    (outcome,) = site.carry_out(site.approved(setting()))
+    assert (outcome.outcome, site.simulator.owned_bundles()) == ("done", before)
+
+
+def test_nothing_is_proposed_unless_a_group_is_wanted(seeing: Seeing) -> None:
+    seeing.site.policy = quick_policy()
+    plan, found = seeing.observe()
+    assert (plan.batches, found) == ((), {})
+
+
+def test_a_group_may_change_its_brokers(seeing: Seeing) -> None:
+    """Where the wanted brokers are other ones, moves to them are planned before the policy permits them."""
+    site = seeing.site
+    assert set(seeing.carry_out(the_plan(seeing))) == {"done"}
+    site.clock.advance(minutes=60)
+    site.policy = wanting({**FIRST_TWO, "primary": [r"127\.0\.0\.[34]"]})
+    plan = the_plan(seeing)
+    assert set(seeing.carry_out(plan)) == {"done"}
+    assert owners(site, "shop/orders") | owners(site, "shop/carts") == set(site.brokers[2:])
+
+
+def test_what_is_taken_back_is_the_policy_and_no_move(seeing: Seeing) -> None:
+    """A rollback deletes the policy, says of each bundle that it stays, and moves none."""
+    site = seeing.site
+    plan = the_plan(seeing)
+    assert set(seeing.carry_out(plan)) == {"done"}
+    owned = site.simulator.owned_bundles()
+    back = back_of(site, plan)
+    assert [step.change for step in back.batches[0].steps] == [setting().inverse]
+    stays = [note for note in back.notes if "stays on" in note]
+    assert len(stays) == len(plan.batches[0].steps) - 1
+    assert said(take_back(site, plan)) == ["done"]
+    assert policies(site) == {}
+    assert site.simulator.owned_bundles() == owned
+
+
+def test_a_policy_that_there_was_is_restored(site: Worksite) -> None:
+    former = replace_primary(r"127\.0\.0\.[123]")
+    somebody_sets(site, "shop", former)
+    plan = site.approved(setting(before=former))
+    assert said(site.carry_out(plan)) == ["done"]
+    assert said(take_back(site, plan)) == ["done"]
+    assert policies(site) == {"shop": former}
+
+
+def replace_primary(*patterns: str) -> IsolationPolicy:
+    return IsolationPolicy(GROUP.namespaces, patterns, (), GROUP.auto_failover_policy)
+
+
+def test_a_policy_that_somebody_changed_is_drifted(site: Worksite) -> None:
+    """A policy that is no longer as planned is left as it is, and no call is made."""
+    plan = site.approved(setting())
+    somebody_sets(site, "shop", replace_primary("127.*"))
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, site.changes()) == ("drifted", [])
+    assert "is shop/.* on 127.*" in outcome.reason
+
+
+def _killed(site: Worksite) -> None:
+    site.simulator.stop_broker(site.brokers[1])
+
+
+def _claimed(site: Worksite) -> None:
+    somebody_sets(site, "other", IsolationPolicy(("shop/carts",), ("127.*",), (), GROUP.auto_failover_policy))
+
+
+def _unwanted(site: Worksite) -> None:
+    site.policy = wanting()
+
+
+def _full(site: Worksite) -> None:
+    site.policy = wanting(
+        FIRST_TWO, partition_ceiling={"warning_topics_per_broker": 5, "critical_topics_per_broker": 9}
+    )
+
+
+def _protected(site: Worksite) -> None:
+    site.policy = wanting(FIRST_TWO, apply={"protected_namespaces": ["shop/carts"]})
+
+
+HARM = {
+    "a broker of it ended": (_killed, "group_brokers: the group holds 1 running broker"),
+    "another policy": (_claimed, "group_unclaimed: the isolation policy other is about shop/carts already"),
+    "no longer wanted": (_unwanted, "group_wanted: the group shop is none by now"),
+    "no room": (_full, "group_room: with all bundles of its namespaces, each of 2 brokers would have"),
+    "protected": (_protected, "protected: shop/carts, which it is about, is protected"),
+}
+
+
+@pytest.mark.parametrize(("happens", "words"), HARM.values(), ids=HARM)
+def test_a_group_that_would_do_harm_is_refused(site: Worksite, happens: Any, words: str) -> None:
+    """Right before the call the policy is refused, and nothing is called."""
+    plan = site.approved(setting())
+    happens(site)
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, site.changes()) == ("refused", [])
+    assert words in outcome.reason
+
+
+def test_brokers_for_everybody_else_have_to_be_left(site: Worksite) -> None:
+    """A group of all brokers would leave none to the namespaces of no group, and is refused."""
+    everything = {**FIRST_TWO, "primary": ["127.*"]}
+    site.policy = wanting(everything)
+    (outcome,) = site.carry_out(site.approved(setting(replace_primary("127.*"))))
+    assert outcome.outcome == "refused"
+    assert "group_brokers: no running broker would be left to news/all" in outcome.reason
+
+
+def test_a_bundle_that_leaves_the_group_again_is_no_proof(seeing: Seeing) -> None:
+    """A batch is not proved where a bundle with topics is outside of the group in the end."""
+    site = seeing.site
+    plan = the_plan(seeing)
+    site.approve(plan, run=RUN)
+    assert set(said(site.carry_out(plan))) == {"done"}
+    site.simulator._loop.call(_stray, site, site.brokers[3])
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+    assert not proof.proved
+    assert "1 bundle is outside of the group, and not 0" in proof.reason
+
+
+def _stray(site: Worksite, broker: str) -> None:
+    bundles = [name for name in site.simulator._state.ownership.owned_by(site.brokers[0]) if name.startswith("shop/")]
+    site.simulator._state.ownership.release(bundles[0])
+    site.simulator._state.ownership.give(bundles[0], broker)
+
+
+def test_moves_are_refused_before_their_policy(seeing: Seeing) -> None:
+    """Moves whose policy was not approved are refused: each waits for it."""
+    plan = the_plan(seeing)
+    moves = [step.step_id for step in plan.batches[0].steps[1:]]
+    assert set(seeing.carry_out(plan, *moves)) == {"refused"}
+    assert policies(seeing.site) == {}
+
+
+def test_brokers_without_the_scope_are_refused(tmp_path: Path) -> None:
+    """A version that would unload all namespaces at once gets no policy, and the reason says what to do."""
+    spec = replace(SPEC, versions=("3.0.6",))
+    with a_worksite(tmp_path, spec, policy=wanting(FIRST_TWO)) as site:
+        (outcome,) = site.carry_out(site.approved(setting()))
+        assert (outcome.outcome, site.changes()) == ("refused", [])
+        assert "Pulsar 3.0.6 has no `unload_scope`" in outcome.reason
+        assert "upgrade the brokers" in outcome.reason
