@@ -305,13 +305,13 @@ def test_diagnosing_records_them_beside_the_findings(folder_of: FolderOf) -> Non
 @pytest.mark.parametrize("table", [FINDINGS, TRENDS])
 def test_a_damaged_earlier_snapshot_is_passed_over(folder_of: FolderOf, table: Table) -> None:
     """A look is not lost for one that was cut off; those before the damaged one still count."""
-    folders = []
-    for ago in (2, 1, 0):
-        folders.append(folder_of(a_snapshot(ago, t=ago)))
-        if ago:
-            diagnose(folders[-1], a_policy(), on_this_thread, [])
+    finding = Finding(check_id="finds", severity=Severity.WARNING, subject="t", evidence="There.")
+    finds = [a_check("finds", Judgement(findings=(finding,)))]
+    folders = [folder_of(a_snapshot(ago, t=ago)) for ago in (2, 1, 0)]
+    for each in folders[:2]:
+        diagnose(each, a_policy(), on_this_thread, finds)
     (part,) = Path(folders[1].uri, table.name).glob("*.parquet")
     part.write_bytes(b"PAR1")
-    diagnose(folders[2], a_policy(), on_this_thread)
+    diagnose(folders[2], a_policy(), on_this_thread, finds)
     backlog = [row for row in open_snapshot(folders[2].uri).trends() if row.measure == measures.CLUSTER_BACKLOG]
     assert [row.taken_at for row in backlog] == [NOW - 2 * STEP, NOW]
