@@ -101,7 +101,7 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
     def describe(self) -> str:
         """Both policies."""
         change = self.change
-        return f"{self.name}: {policy_in_words(change.before)} → {policy_in_words(change.after)}; {STAYS}"
+        return f"{self.name}: {policy_in_words(change.before)} → {policy_in_words(change.after)}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
         """Brokers that other namespaces lose; None where none is added."""
@@ -110,7 +110,7 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
         if not taken:
             return None
         return ApprovalWarning(
-            headline="keeps all other namespaces from the group's brokers",
+            headline="keeps other namespaces from the group's brokers",
             subject=f"the {self.name}",
             words=(
                 "a namespace that no isolation policy names gets no bundle on these brokers any more. Its bundles that"

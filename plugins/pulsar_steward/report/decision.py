@@ -106,13 +106,15 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(filter(None, (self.worth, *self.changes, self.stays, *self.changed)))
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
-        """The lines in order; differences and evidence are cut to the words that others leave, changes never are."""
+        """The lines in order; differences and evidence get the words that others leave, the first change its own."""
         last = [self.clients, *self.beware, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *self.changes, stays, *last))
-        if left < 0 and self.without_loss in last:  # the plan's page has it
-            last.remove(self.without_loss)
-        return tuple(filter(None, (first, *self.changes, stays, *_cut((*self.changed, self.why), left), *last)))
+        changes = self.changes
+        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *changes, stays, *last))
+        if left < 0:  # the plan's page has both
+            last = [each for each in last if each != self.without_loss]
+            changes = changes[:1]
+        return tuple(filter(None, (first, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -236,12 +238,16 @@ def _worth(batch: Batch) -> str:
 
 
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
-    """The most frequent changes, those that delete messages first; of more, the number of all steps comes first."""
+    """The most frequent changes, first those that delete messages, or begin the batch; of more, how many there are."""
     by_words: dict[str, list[Step]] = {}
     for step in steps:
         words = kind_of(step.change).describe().replace(f" of {step.change.namespace}:", ":", 1)
         by_words.setdefault(words, []).append(step)
-    ordered = sorted(by_words.items(), key=lambda item: (not any(map(loses, item[1])), -len(item[1])))[:MAX_CHANGES]
+    kind = type(steps[0].change)
+    ordered = sorted(
+        by_words.items(),
+        key=lambda item: (not any(map(loses, item[1])), not isinstance(item[1][0].change, kind), -len(item[1])),
+    )[:MAX_CHANGES]
     more = len(steps) - sum(len(alike) for _, alike in ordered)
     for words, alike in ordered[:1] if more else ordered:
         namespaces = {step.change.namespace for step in alike}
@@ -368,7 +374,7 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
     lasts = ""
     if takes > timedelta(minutes=terms.valid_minutes):
         lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
-    return f"{begins}Rejected after {answer} without an answer; an approval counts for {valid} {counts}.{lasts}"
+    return f"{begins}Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
 
 
 def _begins(begin: Begin, now: datetime) -> str:
