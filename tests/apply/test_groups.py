@@ -9,6 +9,7 @@ import pytest
 
 from lab.simulator import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import Refused
 from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
 
 SPEC = ClusterSpec(
@@ -224,7 +226,7 @@ def test_brokers_for_everybody_else_have_to_be_left(site: Worksite) -> None:
     site.policy = wanting(everything)
     (outcome,) = site.carry_out(site.approved(setting(replace_primary("127.*"))))
     assert outcome.outcome == "refused"
-    assert "group_brokers: no running broker would be left to news/all" in outcome.reason
+    assert "group_brokers: 0 running brokers would be left to news/all" in outcome.reason
 
 
 def test_a_bundle_that_leaves_the_group_again_is_no_proof(seeing: Seeing) -> None:
@@ -262,3 +264,77 @@ def test_brokers_without_the_scope_are_refused(tmp_path: Path) -> None:
         assert (outcome.outcome, site.changes()) == ("refused", [])
         assert "Pulsar 3.0.6 has no `unload_scope`" in outcome.reason
         assert "upgrade the brokers" in outcome.reason
+
+
+def somebody_deletes(site: Worksite, name: str) -> None:
+    """Deletes a policy as another tool would."""
+    with Writer(site.settings) as writer:
+        writer.send(calls.delete_isolation("local", name), permitted)
+
+
+def test_moves_end_with_their_group(seeing: Seeing) -> None:
+    """A move is for a group whose policy stands: once somebody deletes it, or nobody wants it, nothing is moved."""
+    site = seeing.site
+    somebody_sets(site, "shop", GROUP)
+    plan, _ = seeing.observe()
+    assert not any(isinstance(step.change, SetIsolation) for step in plan.batches[0].steps)
+    somebody_deletes(site, "shop")
+    before = owners(site, "shop/orders")
+    assert set(seeing.carry_out(plan)) == {"drifted"}
+    assert owners(site, "shop/orders") == before
+
+
+def test_moves_stop_where_the_policy_goes_meanwhile(seeing: Seeing) -> None:
+    site = seeing.site
+    plan = the_plan(seeing)
+    site.approve(plan, run=RUN)
+
+    def delete_after_the_first_move(call: Call) -> None:
+        if "unload" in call.path and "shop" in policies(site):
+            somebody_deletes(site, "shop")
+
+    outcomes = said(site.carry_out(plan, after=delete_after_the_first_move))
+    assert outcomes[:2] == ["done", "done"]
+    assert "done" not in outcomes[2:]
+
+
+@pytest.mark.parametrize(
+    ("group", "draining", "words"),
+    [
+        ({"primary": [r"127\.0\.0\.[123]"]}, (), "1 running broker would be left to news/all"),
+        ({}, (2, 3), "0 running brokers would be left to news/all"),
+        ({"namespaces": ["shp/.*"]}, (), "no namespace is in the group"),
+    ],
+    ids=["one is left", "those left are draining", "nobody's"],
+)
+def test_a_group_that_would_hurt_others_is_refused(
+    site: Worksite, group: dict[str, Any], draining: tuple[int, ...], words: str
+) -> None:
+    """Whoever is left one broker is without any at its next restart, and a draining broker is none."""
+    wanted = {**FIRST_TWO, **group}
+    drained = [site.brokers[number] for number in draining]
+    site.policy = quick_policy(brokers={"groups": [wanted], "draining": drained})
+    (refused,) = site.carry_out(site.approved(setting(site.policy.brokers.groups[0].isolation)))
+    assert f"group_brokers: {words}" in refused.reason
+    assert policies(site) == {}
+
+
+def test_a_group_that_comes_back_has_room(site: Worksite) -> None:
+    """A rollback of a rollback keeps namespaces to fewer brokers again, so their room is looked at."""
+    plan = site.approved(setting())
+    site.carry_out(plan)
+    back = site.approve(back_of(site, plan), run="pulsar_rollback/manual/1")
+    site.carry_out(back, "pulsar_rollback/manual/1")
+    limits = {"warning_topics_per_broker": 5, "critical_topics_per_broker": 9}
+    site.policy = wanting(partition_ceiling=limits)
+    with pytest.raises(Refused, match="group_room"):
+        back_of(site, back)
+
+
+def test_a_group_of_an_idle_namespace_stops_no_planning(tmp_path: Path) -> None:
+    """No bundle of it is loaded: its policy is proposed, and nothing is moved."""
+    spec = replace(SPEC, namespaces=(*SPEC.namespaces, NamespaceSpec("idle/ns", bundles=4)))
+    with a_worksite(tmp_path, spec, policy=wanting({**FIRST_TWO, "namespaces": ["idle/.*"]})) as site:
+        plan, _ = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,)).observe()
+    (step,) = plan.batches[0].steps
+    assert isinstance(step.change, SetIsolation)

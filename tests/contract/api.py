@@ -116,9 +116,18 @@ class Api:
         return self.call("GET", f"/lookup/v2/topic/persistent/{topic}/bundle").raise_for_status().text
 
     def look_up(self, topic: str, at: int = 0) -> int:
-        """The index of the broker that owns ``tenant/ns/topic``, which is loaded for it."""
-        answer = self.final("GET", f"/lookup/v2/topic/persistent/{topic}", at).raise_for_status()
-        return self.ids.index(answer.json()["httpUrl"].removeprefix("http://"))
+        """The index of the broker that owns ``tenant/ns/topic``, which is loaded for it.
+
+        Two brokers may try to own a bundle at the same moment. One of them answers 500, and clients ask again.
+        """
+        answers: list[httpx.Response] = []
+
+        def is_settled() -> bool:
+            answers.append(self.final("GET", f"/lookup/v2/topic/persistent/{topic}", at))
+            return "Failed to acquire ownership" not in answers[-1].text
+
+        wait_until(is_settled, f"a broker owns the bundle of {topic}", AGREED_WITHIN_S)
+        return self.ids.index(answers[-1].raise_for_status().json()["httpUrl"].removeprefix("http://"))
 
     def new_namespace(self, bundles: int = 4) -> str:
         """A namespace that nobody else uses, without topics."""

@@ -82,11 +82,13 @@ class LiveCluster(WholeLook, ClusterFacts):
             now: Current time, UTC.
             place_in_run: Position of the step in its run, from 1.
             shared: True if owners and boundaries are shared too: in the first look at all steps, which can stop a batch
-                but permits no call. The look right before a call reads them anew.
+                but permits no call. The look right before a call reads them anew, and the policy of a group of brokers.
         """
         self.known: dict[Any, Any] = {}
         self._step, self._now, self._place_in_run, self._shared = step, now, place_in_run, shared
         self._sets_policy = isinstance(step.change, SetIsolation)
+        if not shared and (self._sets_policy or isinstance(step.group, str)):
+            self._kept.drop("whole", "isolation", "namespaces")
         return self
 
     def wait_until_told(self, step: Step, clock: Callable[[], datetime], rest: Callable[[float], None]) -> bool:

@@ -29,6 +29,7 @@ from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
 from pulsar_steward.guards.isolation import (
     GroupBrokers,
     GroupRoom,
+    GroupStands,
     GroupUnclaimed,
     GroupWanted,
     IsolationAsPlanned,
@@ -81,6 +82,7 @@ GUARDS: tuple[Guard, ...] = (
     TopicAsPlanned(),
     PartitionLimit(),
     PartitionOrder(),
+    GroupStands(),
     IsolationAsPlanned(),
     GroupWanted(),
     GroupUnclaimed(),

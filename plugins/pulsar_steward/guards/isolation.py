@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.changes.isolation import policy_in_words
+from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import IsolationGuard, Objection
+from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard
+from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.isolation import Isolation
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.isolation import IsolationPolicy
-    from pulsar_steward.model.step import GuardResult, SetIsolation
+    from pulsar_steward.model.step import GuardedChange, GuardResult, SetIsolation
     from pulsar_steward.policy.schema import Policy
 
 
@@ -37,12 +41,21 @@ class GroupWanted(IsolationGuard):
 class _OfWhole(IsolationGuard):
     """A guard that looks at the cluster as the change would divide it."""
 
+    def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """As `check_change`; a rollback restores what there was, also where it leaves a namespace one broker."""
+        if step.undoes is not None:
+            guards = policy.guards.model_copy(update={"least_brokers": 1})
+            policy = policy.model_copy(update={"guards": guards})
+        return self.check_change(change, facts, policy)
+
     def check_change(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes whatever is not known; else asks `check_divided`."""
         found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        return self.check_divided(change, found, policy)
+        # A draining broker stops soon: it is nobody's broker, and has no room.
+        loads = {broker: load for broker, load in found.loads.items() if broker not in policy.brokers.draining}
+        return self.check_divided(change, msgspec.structs.replace(found, loads=loads), policy)
 
     @abstractmethod
     def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
@@ -69,6 +82,44 @@ class IsolationAsPlanned(IsolationGuard):
         return self.result(reason, passed=now == change.before)
 
 
+class GroupStands(StepGuard[UnloadBundle]):
+    """Looks whether a move is still for a group: one that was taken back, or changed, moves nothing more."""
+
+    name = "group_stands"
+    objection = Objection.DRIFTED
+    aspect = Aspect.OWNER
+    changes = UnloadBundle
+    ahead = True
+
+    def is_asked_of(self, step: GuardedChange) -> bool:
+        """True for a move to a group's brokers."""
+        return isinstance(step.group, str) and super().is_asked_of(step)
+
+    def check_step(self, step: GuardedChange, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a move for a group that is not wanted, or whose policy is not as wanted, or that has the bundle."""
+        wanted = {group.name: group.isolation for group in policy.brokers.groups}.get(str(step.group))
+        if wanted is None or not wanted.claims(change.namespace):
+            reason = f"no group {step.group} with {change.namespace} is wanted by now (policy key brokers.groups)"
+            return self.result(reason, passed=False)
+        if facts.planning:
+            return self.result(f"the group {step.group} is wanted (policy key brokers.groups)", passed=True)
+        found = facts.isolation()
+        if isinstance(found, Unknown):
+            return self.result(found.reason, passed=False)
+        now = found.policies.get(str(step.group))
+        if not wanted.is_as(now):
+            return self.result(f"the isolation policy {step.group} is {policy_in_words(now)} by now", passed=False)
+        allowed = found.allowed(change.namespace)
+        if allowed is None or change.source in allowed:
+            return self.result(f"isolation policies leave {change.namespace} on {change.source}", passed=False)
+        return self.result(f"the isolation policy {step.group} is as wanted", passed=True)
+
+    def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a move for a group that is not wanted; its policy is not set yet."""
+        wanted = {group.name for group in policy.brokers.groups}
+        return self.result(f"the group {step.group} is to be set first", passed=step.group in wanted)
+
+
 class GroupUnclaimed(_OfWhole):
     """Looks for another policy about one of the namespaces: brokers take the first one in their hash map."""
 
@@ -84,23 +135,35 @@ class GroupUnclaimed(_OfWhole):
 
 
 class GroupBrokers(_OfWhole):
-    """Counts the running brokers of the group, and those that are left to every other namespace."""
+    """Counts the running brokers of the group, and those that are left to every namespace, also at the next restart."""
 
     name = "group_brokers"
     objection = Objection.REFUSED
 
     def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
-        """Vetoes a group with fewer brokers than its minimum, and a namespace without any broker."""
+        """Vetoes a group of no namespace or of too few brokers, and a namespace that is left too few brokers."""
         reason = f"without {change.policy} its namespaces may be on any broker of no group"
         if change.after is not None:
+            if not now.claimed(change.after):
+                return self.result("no namespace is in the group: its brokers would serve nobody", passed=False)
             few = _too_few(change.after, now, policy)
             reason = _brokers_in_words(change.after, now, policy)
             if few:
                 return self.result(reason, passed=False)
-        before, after = set(now.without_broker()), now.after(change).without_broker()
-        if lost := [name for name in after if name not in before]:
-            return self.result(f"no running broker would be left to {named(lost)}", passed=False)
-        return self.result(f"{reason}; every other namespace has a broker", passed=True)
+        then, least = now.after(change), policy.guards.least_brokers
+        left = {name: _number_left(then, name) for name in now.namespaces}
+        lost = [name for name, number in left.items() if number < min(least, _number_left(now, name))]
+        if lost:
+            fewest = min(left[name] for name in lost)
+            words = f"{counted(fewest, 'running broker')} would be left to {named(lost)}, of at least {least:,}"
+            return self.result(f"{words} (guards.least_brokers)", passed=False)
+        kept = counted(least, "broker")
+        return self.result(f"{reason}; every namespace keeps {kept}, or as many as now", passed=True)
+
+
+def _number_left(now: Isolation, namespace: str) -> int:
+    allowed = now.allowed(namespace)
+    return len(now.loads) if allowed is None else len(allowed)
 
 
 def _running(after: IsolationPolicy, now: Isolation, policy: Policy) -> list[str]:
@@ -122,11 +185,10 @@ class GroupRoom(_OfWhole):
 
     name = "group_room"
     objection = Objection.REFUSED
-    not_asked_of_rollbacks = "nothing is moved by it, and a group that does harm must not stay"
 
     def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
         """Vetoes a group whose brokers would come to too many topics or too much CPU, or may do."""
-        if change.after is None:
+        if change.after is None or change.only_loosens:
             return self.result("nothing is kept to fewer brokers", passed=True)
         room, most = now.room(change.after), policy.partition_ceiling.critical_topics_per_broker
         if not room.brokers:

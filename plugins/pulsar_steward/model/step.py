@@ -267,6 +267,14 @@ class SetIsolation(msgspec.Struct, frozen=True, kw_only=True, tag="set_isolation
         """The change that restores the former policy."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
+    @property
+    def only_loosens(self) -> bool:
+        """True if it adds neither a namespace nor a broker: nothing is kept to fewer brokers than before."""
+        if self.after is None or self.before is None:
+            return self.after is None
+        less, more = self.after, self.before
+        return set(less.namespaces) <= set(more.namespaces) and set(less.primary) == set(more.primary)
+
     def made_in(self, policies: Mapping[str, IsolationPolicy]) -> dict[str, IsolationPolicy]:
         """These policies of a cluster, by name, as they are after it."""
         others = {name: each for name, each in policies.items() if name != self.policy}
@@ -323,6 +331,7 @@ class GuardedChange(msgspec.Struct, frozen=True, kw_only=True):
         loss: Data that brokers delete at once because of it; unset if there is none, so that such plans have no such
             key.
         in_flight: Maximum number of messages in flight that it redelivers or loses; unset like `loss`.
+        group: The group of brokers for whose isolation policy it moves a bundle; unset like `loss`.
     """
 
     change: Change
@@ -330,6 +339,7 @@ class GuardedChange(msgspec.Struct, frozen=True, kw_only=True):
     undoes: str | None = None
     loss: Loss | msgspec.UnsetType = msgspec.UNSET
     in_flight: InFlight | msgspec.UnsetType = msgspec.UNSET
+    group: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def moving_messages(self) -> InFlight:

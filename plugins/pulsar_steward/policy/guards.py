@@ -93,6 +93,9 @@ class GuardsPolicy(Section):
     coordinators_rest_minutes: int = number(
         1440, "after their number was raised, before it is raised again: clients connect to new ones late", ge=0
     )
+    least_brokers: int = number(
+        2, "brokers that an isolation policy has to leave to every namespace, unless it has fewer already"
+    )
     most_partitions: int = number(
         0,
         "of a topic, that their number may be raised to, which cannot be undone; 0: it is never raised, nor is that"

@@ -79,6 +79,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.circle_minutes": _lower,
     "guards.most_coordinators": _higher,
     "guards.coordinators_rest_minutes": _lower,
+    "guards.least_brokers": _lower,
     "guards.most_partitions": _higher,
     "guards.fewer_copies": _higher,
     "guards.most_changes_per_run": _higher,

@@ -151,7 +151,8 @@ class Snapshot:
 
     def namespaces(self, names: Iterable[str]) -> tuple[NamespaceRow, ...]:
         """The existing ones of these namespaces, by name."""
-        rows = self._rows(NAMESPACES, NamespaceRow, [("namespace", "in", list(names))])
+        wanted = list(names)  # an empty list has no type, and no file is filtered by it
+        rows = self._rows(NAMESPACES, NamespaceRow, [("namespace", "in", wanted)]) if wanted else ()
         return tuple(sorted(rows, key=lambda row: row.namespace))
 
     def namespace_names(self) -> tuple[str, ...]:

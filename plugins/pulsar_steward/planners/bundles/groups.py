@@ -85,7 +85,7 @@ def _with_moves(
     for stay in outside[:most]:
         if move := search.placed(stay, _reasons(group), steps):
             back = f"{move.undo_note} {NO_WAY_BACK}"
-            steps.append(msgspec.structs.replace(move, undo=None, undo_note=back))
+            steps.append(msgspec.structs.replace(move, undo=None, undo_note=back, group=group.name))
     if search.nowhere:
         return _none(group.name, f"no broker of the group has room for {enumerated(search.nowhere)}")
     notes = [*search.vetoed.notes(f"bundles outside of the group {group.name}")]
