@@ -347,6 +347,7 @@ def _policy(version: str, groups: tuple[WantedGroup, ...] = ()) -> Policy:
     """One without rests, which vouches for a version that was never tried: it is tried here."""
     guards = {
         "circle_minutes": 0,
+        "least_brokers": 1,
         "most_coordinators": 10_000,
         "most_partitions": 100,
         "versions_tried_here": [version.rpartition(".")[0]],
