@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import update
 
 from lab.simulator import Delay, Fault
-from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger import tables
 from pulsar_steward.model.cluster import NamedCluster
@@ -69,17 +68,6 @@ def test_a_way_back_waits_for_no_other_member(site: Worksite) -> None:
     back = back_of(site, done(site, RAISED))
     site.writes.take_lease(NamedCluster("west"), "somebody else", 60, site.clock())
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"]
-
-
-def test_a_lease_that_ran_out_is_not_taken_again(site: Worksite) -> None:
-    """A writer that slept past its end leaves the cluster to others: no row of its own shuts them out."""
-    with held_lease(site.writes, NAMED, "sleeper", ApplyPolicy(lease_seconds=5), site.clock) as lease:
-        taken = lease.current
-        site.clock.advance(minutes=10)
-        lease._thread.join(timeout=30)
-        with pytest.raises(LeaseLost, match="ran out"):
-            _ = lease.current
-    assert site.ledger.lease(NAMED) == taken
 
 
 def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:

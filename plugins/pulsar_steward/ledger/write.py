@@ -286,8 +286,8 @@ class LedgerWriter(ChainWriter):
         """
         table = tables.LEASES
         with self._appending() as chain:
-            require_lease(chain.connection, lease, at)
             _free_leases(chain.connection, known_cluster(chain.connection, cluster), at, but=lease.holder)
+            require_lease(chain.connection, lease, at)
             prolonged = msgspec.structs.replace(lease, expires_at=at + timedelta(seconds=seconds))
             mine = update(table).where(table.c.cluster == lease.cluster)
             chain.connection.execute(mine.values(expires_at=prolonged.expires_at))
