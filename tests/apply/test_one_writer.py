@@ -6,6 +6,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from sqlalchemy import update
 
@@ -14,12 +15,12 @@ from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger import tables
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.policy.schema import ApplyPolicy
+from tests.apply.test_rollback import BACK, RAISED, back_of, done
 from tests.apply.worksite import quick_policy, said
 from tests.builders import NAMED
 
 if TYPE_CHECKING:
     from tests.apply.worksite import Worksite
-
 
 PAIR = {"primary": "east", "extensions": ["west"]}
 
@@ -45,6 +46,28 @@ def test_a_member_of_a_logical_cluster_waits_for_another(site: Worksite) -> None
     with pytest.raises(LeaseLost, match=r"west is being changed, in one logical cluster with east: at most 1"):
         site.carry_out(plan)
     assert site.untouched()
+
+
+@pytest.mark.parametrize("named", ["east2", "EAST"])
+def test_a_member_waits_under_another_of_its_names(site: Worksite, named: str) -> None:
+    """The policy may name a member as another connection does, or in other letters."""
+    pair = {"primary": named, "extensions": ["west"]}
+    site.policy = quick_policy(apply={"lease_wait_seconds": 0}, logical_clusters={"named": {"one": pair}})
+    plan = site.approved(site.move(0))
+    other_name = msgspec.structs.replace(plan.named_cluster, name="east2")
+    site.writes.take_lease(other_name, "earlier", 60, site.clock() - timedelta(hours=1))
+    site.writes.take_lease(NamedCluster("west"), "somebody else", 60, site.clock())
+    with pytest.raises(LeaseLost, match=r"west is being changed, in one logical cluster with east"):
+        site.carry_out(plan)
+
+
+def test_a_way_back_waits_for_no_other_member(site: Worksite) -> None:
+    """It ends harm: only a writer of its own cluster may hold it up, and other members wait for it."""
+    sections: dict[str, Any] = {"apply": {"lease_wait_seconds": 0}, "logical_clusters": {"named": {"one": PAIR}}}
+    site.policy = quick_policy(**sections)
+    back = back_of(site, done(site, RAISED))
+    site.writes.take_lease(NamedCluster("west"), "somebody else", 60, site.clock())
+    assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"]
 
 
 def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:

@@ -67,7 +67,9 @@ def carry_out(context: ApplyContext, plan_id: str, batch_id: str) -> tuple[StepO
         context = replace(context, switch=context.switch.of(cluster))
         context.switch.require_going()
         rest = context.switch.rest
-        beside = context.policy.logical_clusters.beside(cluster.name)
+        beside = context.policy.logical_clusters.beside(context.ledger.known(cluster).names)
+        if permit.plan.batch(batch_id).is_rollback:  # to wait would leave harm in place; others wait for it
+            beside = frozenset()
         with held_lease(context.ledger_writer, cluster, context.run, policy, context.clock, rest, beside) as lease:
             # Checked again, as the wait for the lease may have been long.
             permit = _permit(context, plan_id, batch_id)

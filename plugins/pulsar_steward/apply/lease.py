@@ -75,17 +75,12 @@ class HeldLease:
     def _keep(self) -> None:
         while not self._over.wait(self._seconds / 3):
             try:
-                held = self._ledger.take_lease(self._cluster, self._lease.holder, self._seconds, self._clock())
+                self._lease = self._ledger.prolong_lease(self._cluster, self._lease, self._seconds, self._clock())
             except LedgerError as error:
                 log.warning("could not prolong the lease on %s: %s", self._lease.cluster, error)
-                continue
             except LeaseLost as error:
                 self._lost = str(error)
                 return
-            if held.fence != self._lease.fence:
-                self._lost = f"the lease on {held.cluster} ran out before it was prolonged"
-                return
-            self._lease = held
 
 
 @contextmanager

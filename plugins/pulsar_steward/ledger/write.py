@@ -12,7 +12,7 @@ from pulsar_steward.errors import LeaseLost, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import batch_records
 from pulsar_steward.ledger.chain import Appending, ChainWriter
-from pulsar_steward.ledger.cluster_names import add_name, known_cluster
+from pulsar_steward.ledger.cluster_names import add_name, cluster_names, known_cluster
 from pulsar_steward.ledger.policies import add_policy
 from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
 from pulsar_steward.ledger.rows import NOES, ApprovedPart, Decision, Grant, Lease, Origin
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from pulsar_steward.ledger.cluster_names import KnownCluster
     from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
     from pulsar_steward.policy.schema import Policy
 
@@ -243,44 +244,54 @@ class LedgerWriter(ChainWriter):
         beside: Collection[str] = (),
         at_once: int = 1,
     ) -> Lease:
-        """Takes or prolongs the lease on a cluster; leases under all of its names count.
+        """Takes the lease on a cluster; leases under all of its names count.
 
         Args:
             cluster: The cluster.
             holder: Name of the writer.
             seconds: Length of the lease.
             at: Current time, UTC.
-            beside: Other clusters, of which with this one at most `at_once` have a lease at the same time.
+            beside: Other clusters, of which with this one at most `at_once` have a lease at the same time; each counts
+                under all of its names, in upper or lower case.
             at_once: Their number.
 
         Raises:
-            LeaseLost: If another holder has a lease that has not expired, or too many of the clusters beside it have.
+            LeaseLost: If there is a lease that has not expired, or too many of the clusters beside it have one.
         """
         table, name = tables.LEASES, cluster.name
         with self._appending() as chain:  # one writer at a time, under all names of the cluster
             add_name(chain, cluster, at)
             connection = chain.connection
             known = known_cluster(connection, cluster)
-            held = {lease.cluster: lease for lease in leases_of(connection, known)}
-            for lease in held.values():
-                if lease.holder != holder and lease.expires_at > at:
-                    its_end = time_in_words(lease.expires_at, date=False, seconds=True)
-                    raise LeaseLost(f"{lease.holder} is changing cluster {lease.cluster} until {its_end}")
+            held = _free_leases(connection, known, at)
+            _require_room(connection, known, beside, at_once, at)
             mine = held.pop(name, None)
-            prolonged = mine is not None and mine.holder == holder and mine.expires_at > at
-            if not prolonged:
-                _require_room(connection, cluster.name, beside, at_once, at)
-            fence = (mine.fence if mine else 0) + (not prolonged)
+            fence = 1 + (mine.fence if mine else 0)
             taken = Lease(cluster=name, holder=holder, fence=fence, expires_at=at + timedelta(seconds=seconds))
             row = {**msgspec.structs.asdict(taken), "name_id": known.name_id}
             if mine is None:
                 connection.execute(insert(table), row)
             else:
                 connection.execute(update(table).where(table.c.cluster == name).values(**row))
-            if held and not prolonged:
+            if held:
                 # A former holder under another name may sleep or have a slow clock: its fence becomes invalid.
                 connection.execute(update(table).where(table.c.cluster.in_(held)).values(fence=table.c.fence + 1))
             return taken
+
+    def prolong_lease(self, cluster: NamedCluster, lease: Lease, seconds: int, at: datetime) -> Lease:
+        """Prolongs a lease that still holds; one that expired is never taken anew.
+
+        Raises:
+            LeaseLost: If it expired, or another writer holds the cluster by now, under any of its names.
+        """
+        table = tables.LEASES
+        with self._appending() as chain:
+            _free_leases(chain.connection, known_cluster(chain.connection, cluster), at, but=lease.holder)
+            require_lease(chain.connection, lease, at)
+            prolonged = msgspec.structs.replace(lease, expires_at=at + timedelta(seconds=seconds))
+            mine = update(table).where(table.c.cluster == lease.cluster)
+            chain.connection.execute(mine.values(expires_at=prolonged.expires_at))
+            return prolonged
 
     def end_lease(self, lease: Lease, at: datetime) -> None:
         """Ends the lease, if this holder still has it."""
@@ -290,14 +301,35 @@ class LedgerWriter(ChainWriter):
             connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
 
 
-def _require_room(connection: Connection, cluster: str, beside: Collection[str], at_once: int, at: datetime) -> None:
-    table = tables.LEASES
-    held = select(table.c.cluster).where(table.c.cluster.in_(sorted(beside)), table.c.expires_at > at)
-    names = sorted(connection.execute(held).scalars()) if beside else []
+def _free_leases(connection: Connection, known: KnownCluster, at: datetime, but: str | None = None) -> dict[str, Lease]:
+    """Leases of a cluster by name; none is in force, but perhaps one of the holder `but`.
+
+    Raises:
+        LeaseLost: If another one is.
+    """
+    held = {lease.cluster: lease for lease in leases_of(connection, known)}
+    for lease in held.values():
+        if lease.holder != but and lease.expires_at > at:
+            its_end = time_in_words(lease.expires_at, date=False, seconds=True)
+            raise LeaseLost(f"{lease.holder} is changing cluster {lease.cluster} until {its_end}")
+    return held
+
+
+def _require_room(
+    connection: Connection, known: KnownCluster, beside: Collection[str], at_once: int, at: datetime
+) -> None:
+    if not beside:
+        return
+    meant = {name.casefold() for name in beside}
+    written = {row.cluster for row in cluster_names(connection)}
+    written.update(connection.execute(select(tables.LEASES.c.cluster)).scalars())
+    others = (NamedCluster(name) for name in written - known.names if name.casefold() in meant)
+    leases = [lease for other in others for lease in leases_of(connection, known_cluster(connection, other))]
+    names = sorted({lease.cluster for lease in leases if lease.expires_at > at})
     if len(names) >= at_once:
         verb = "is" if len(names) == 1 else "are"
         raise LeaseLost(
-            f"{', '.join(names)} {verb} being changed, in one logical cluster with {cluster}: at most {at_once} at a"
+            f"{', '.join(names)} {verb} being changed, in one logical cluster with {known.name}: at most {at_once} at a"
             " time (apply.members_at_once)"
         )
 

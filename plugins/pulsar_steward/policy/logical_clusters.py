@@ -13,7 +13,7 @@ from pulsar_steward.model.section import Section
 from pulsar_steward.policy.names import TENANT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 
 def _cluster(text: str) -> str:
@@ -64,10 +64,15 @@ class LogicalClustersPolicy(Section):
 
     named: dict[Cluster, LogicalClusterPolicy] = Field({}, description="logical clusters, by name")
 
-    def beside(self, cluster: str) -> frozenset[str]:
-        """The other members of a cluster's logical cluster; empty: it is in none."""
-        found = (set(each.members) for each in self.named.values() if cluster in each.members)
-        return frozenset(next(found, set()) - {cluster})
+    def beside(self, names: Collection[str]) -> frozenset[str]:
+        """The other members of a cluster's logical cluster; empty: it is in none.
+
+        Args:
+            names: All names of the cluster; upper and lower case are the same.
+        """
+        own = {name.casefold() for name in names}
+        members = ({name.casefold(): name for name in each.members} for each in self.named.values())
+        return frozenset(each[name] for each in members if own & each.keys() for name in each.keys() - own)
 
     @model_validator(mode="after")
     def _share_no_member(self) -> Self:

@@ -54,6 +54,13 @@ def _fewer_bookies(now: Any, then: Any) -> bool:
     return _fewer(*([each for each in urls if each.startswith("bookie=")] for urls in (now, then)))
 
 
+def _fewer_together(now: Any, then: Any) -> bool:
+    """True if two clusters are no longer members of one logical cluster."""
+    logical = [{name.casefold() for name in (each["primary"], *each["extensions"])} for each in now.values()]
+    former = ({name.casefold() for name in (each["primary"], *each["extensions"])} for each in then.values())
+    return any(len(members) > 1 and not any(members <= each for each in logical) for members in former)
+
+
 LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "approval.valid_minutes": _higher,
     "approval.wait_for_window_minutes": _higher,
@@ -69,6 +76,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "brokers.draining": _fewer,
     "cluster_placement.warning_cpu_percent_after_loss": _higher,
     "collect.metrics_urls": _fewer_bookies,
+    "logical_clusters.named": _fewer_together,
     "partition_ceiling.critical_topics_per_broker": _higher,
     "guards.quota_margin_percent": _lower,
     "guards.most_redelivered_messages": _higher,

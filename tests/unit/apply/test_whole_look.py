@@ -357,13 +357,15 @@ def test_a_crashed_writers_lease_runs_out(engine: Engine) -> None:
 
 
 def test_a_lease_that_ran_out_is_not_taken_up_again(engine: Engine) -> None:
-    """A writer that did not prolong its lease in time has lost it, also if no other writer took it."""
+    """A writer that did not prolong its lease in time has lost it, and no row of its own shuts others out."""
     later = timedelta()
     with held_lease(LedgerWriter(engine), NAMED, "a run", SHORT, lambda: now() + later) as lease:
         later = timedelta(minutes=1)
         wait_until(lambda: _lost(lambda: lease.current))
-        with pytest.raises(LeaseLost, match="ran out before it was prolonged"):
+        with pytest.raises(LeaseLost, match="the lease on cluster east ran out"):
             _ = lease.current
+    assert recorded(engine).fence == 1
+    assert recorded(engine).expires_at < now() + later
 
 
 def test_a_lease_that_another_took_is_lost(engine: Engine) -> None:

@@ -107,9 +107,28 @@ def test_clusters_beside_each_other_take_turns(write: LedgerWriter) -> None:
     write.take_lease(OTHER, "two", 60, AT)
     with pytest.raises(LeaseLost, match=r"^other is being changed, in one logical cluster with local: at most 1"):
         write.take_lease(LOCAL, "one", 60, AT, **beside)
-    write.take_lease(LOCAL, "one", 60, AT, **beside, at_once=2)
-    assert write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT, **beside).fence == 1
+    lease = write.take_lease(LOCAL, "one", 60, AT, **beside, at_once=2)
+    assert write.prolong_lease(LOCAL, lease, 60, EXPIRY - INSTANT).fence == 1
     assert write.take_lease(OTHER, "two", 60, EXPIRY + INSTANT, beside={"third"}).holder == "two"
+
+
+@row_by_row(
+    "held, beside",
+    ("west2", {"west"}),
+    ("west", {"west2"}),
+    ("West", {"west"}),
+    ("west", {"WEST2"}),
+)
+def test_a_cluster_beside_counts_under_each_of_its_names(
+    engine: Engine, write: LedgerWriter, held: str, beside: set[str]
+) -> None:
+    west = ClusterIdentity(name="pulsar-west", metadata_id="1")
+    with appending(engine) as chain:
+        for name in ("west", "west2"):
+            add_name(chain, NamedCluster(name, west), AT)
+    write.take_lease(NamedCluster(held, west), "two", 60, AT)
+    with pytest.raises(LeaseLost, match=rf"^{held} is being changed, in one logical cluster with east: at most 1"):
+        write.take_lease(EAST, "one", 60, AT, beside=beside)
 
 
 def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
@@ -119,12 +138,32 @@ def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
 
 
 def test_a_holder_prolongs_its_lease(write: LedgerWriter, read: LedgerReader) -> None:
-    """A holder that renews its lease in time keeps the fence, and a holder that is late gets a new one."""
-    write.take_lease(LOCAL, "one", 60, AT)
-    prolonged = write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT)
+    """A holder that renews its lease in time keeps the fence."""
+    prolonged = write.prolong_lease(LOCAL, write.take_lease(LOCAL, "one", 60, AT), 60, EXPIRY - INSTANT)
     assert (prolonged.fence, prolonged.expires_at) == (1, EXPIRY - INSTANT + timedelta(seconds=60))
     assert read.lease(LOCAL) == prolonged
-    assert write.take_lease(LOCAL, "one", 60, prolonged.expires_at).fence == 2
+
+
+def test_an_expired_lease_is_not_prolonged(write: LedgerWriter, read: LedgerReader) -> None:
+    """A holder that is late keeps nobody away: neither its own cluster nor those beside it."""
+    lease = write.take_lease(LOCAL, "one", 60, AT)
+    with pytest.raises(LeaseLost, match=r"ran out at 12:01:00 UTC"):
+        write.prolong_lease(LOCAL, lease, 60, EXPIRY)
+    assert read.lease(LOCAL) == lease
+
+
+def test_a_lease_is_not_prolonged_beside_another_of_its_cluster(engine: Engine, write: LedgerWriter) -> None:
+    """Two names may turn out to lead to one cluster while both have a lease: neither keeps it."""
+    east, west, both = (
+        NamedCluster(name, ClusterIdentity(name="local", metadata_id=name), frozenset(brokers))
+        for name, brokers in (("east", "a"), ("west", "b"), ("north", "ab"))
+    )
+    leases = {cluster: write.take_lease(cluster, cluster.name, 60, AT) for cluster in (east, west)}
+    with appending(engine) as chain:
+        add_name(chain, both, AT)
+    for cluster, lease in leases.items():
+        with pytest.raises(LeaseLost, match=r"is changing cluster (east|west) until"):
+            write.prolong_lease(cluster, lease, 60, AT)
 
 
 def test_a_lease_that_was_given_back_is_free(write: LedgerWriter) -> None:
@@ -147,7 +186,7 @@ def test_a_call_is_announced_under_the_lease(
     """Intents are recorded while the lease holds, also with the copy of it from before it was renewed."""
     lease = write.take_lease(LOCAL, "one", 60, AT)
     intend(lease, EXPIRY - INSTANT)
-    write.take_lease(LOCAL, "one", 60, EXPIRY - INSTANT)
+    write.prolong_lease(LOCAL, lease, 60, EXPIRY - INSTANT)
     intend(lease, EXPIRY)
     assert [each.at for each in read.intents(plan().plan_id, "b1")] == [EXPIRY - INSTANT, EXPIRY]
 
