@@ -122,7 +122,7 @@ def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -
     assert end is not None
     assert (end.reason, end.by_plan_id) == (EndReason.CHANGED, newer.plan_id)
     assert care.ledger.answers(older.plan_id, "b1") == ()
-    assert "It takes the place of plan" in story.second["body"]
+    assert "Changed: " in story.second["body"]
 
 
 def test_a_broker_that_joins_gets_its_share(story: Story) -> None:
