@@ -44,4 +44,7 @@ def record_move(engine: Engine, bundle: str, at: datetime) -> None:
     writer.record_request(plan, "b1", RUN, at, asked_digest=ASKED_DIGEST, policy=Policy())
     answer_id = writer.record_answer(approved(plan, at))
     lease = writer.take_lease(plan.named_cluster, RUN, 60, at)
-    writer.record_intent(an_intended_call(plan, step, approved(plan, at), answer_id), lease, at)
+    try:
+        writer.record_intent(an_intended_call(plan, step, approved(plan, at), answer_id), lease, at)
+    finally:
+        writer.end_lease(lease, at)
