@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce
 
+from pulsar_steward.decoding import convert
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import BatchState, of_batches, open_batches, rows_of, same
 from pulsar_steward.ledger.chain import HEAD_NAME
@@ -151,7 +152,8 @@ def _counts(connection: Connection, now: datetime, seen: Collection[str]) -> Led
         for cluster in sorted(clusters_in(connection).union(seen))
     }
     rows = connection.execute(select(tables.HEAD.c.sequence).where(tables.HEAD.c.name == HEAD_NAME)).scalar()
-    return LedgerCounts(rows=rows or 0, newest_row=newest_row_in(connection), clusters=found)
+    # SQLite keeps text in a column of numbers.
+    return LedgerCounts(rows=convert(rows or 0, int), newest_row=newest_row_in(connection), clusters=found)
 
 
 def _by_cluster(questions: Sequence[Question]) -> Mapping[str, list[Question]]:
