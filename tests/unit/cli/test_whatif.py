@@ -94,7 +94,7 @@ def test_members_are_the_clusters_at_home(
     (["--add-cluster", "south=1", "--add-cluster", "south=2"], "south is given twice"),
     (["--remove-brokers", "east=1@eu"], "give it as NAME=NUMBER"),
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
-    (["--traffic", "nan"], "give a factor"),
+    (["--traffic", "nan"], "greater than or equal to 0"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
     (["--logical", "orders"], "none is declared"),
 )
