@@ -198,7 +198,8 @@ def test_what_it_says(golden: Golden) -> None:
 def test_what_no_move_evens_out_is_a_warning(own: Row, others: float, severity: Severity) -> None:
     """A bundle over its broker's limits with more bytes than a broker's share is split, as it may not be moved away."""
     own = dict(own)
-    first = bundle(0, **own) | {"topics": own.pop("topics", 4)}
+    topics = own.pop("topics", 4)
+    first = bundle(0, **own) | {"topics": topics}
     rows = snapshot([first, *(bundle(number, others) | {"owner": f"{number}:1"} for number in (1, 2))])
     rows["brokers"] += [{"broker": f"{number}:1", "read": True, "cpu_percent": 30.0} for number in (1, 2)]
     found = {each.subject: each.severity for each in judge_rows(bundle_load.HOT_BUNDLE, rows).findings}
