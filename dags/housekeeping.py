@@ -33,10 +33,10 @@ def pulsar_housekeeping() -> None:
     @task(execution_timeout=QUICK)
     def places(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
         """Each cluster with the folder of the snapshots."""
-        from pulsar_steward.model.cluster import cluster_names
+        from pulsar_steward.model.cluster import named_clusters
         from pulsar_steward.orchestration import home
 
-        return [{"cluster": each, "root": home.snapshots_uri()} for each in cluster_names((params or {})["cluster"])]
+        return [{"cluster": each, "root": home.snapshots_uri()} for each in named_clusters((params or {})["cluster"])]
 
     @task(execution_timeout=LOOKING)
     def ledger() -> str:

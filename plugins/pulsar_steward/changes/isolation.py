@@ -8,7 +8,7 @@ import msgspec
 
 from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
 from pulsar_steward.errors import Refused
-from pulsar_steward.model.isolation import IsolationPolicy
+from pulsar_steward.model.isolation import IsolationPolicy, policy_in_words
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SetIsolation
 from pulsar_steward.pulsar import calls
@@ -120,8 +120,3 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
 
     def _now(self, cluster: ClusterReader) -> IsolationPolicy | None:
         return cluster.isolation_policies().get(self.change.policy)
-
-
-def policy_in_words(policy: IsolationPolicy | None) -> str:
-    """A policy as text; ``none`` where there is none."""
-    return "none" if policy is None else policy.words

@@ -26,7 +26,7 @@ from pulsar_steward.cli.known_names import CLUSTER
 from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
-from pulsar_steward.model.cluster import cluster_names
+from pulsar_steward.model.cluster import named_clusters
 from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
 from pulsar_steward.pulsar.settings import VARIABLES
@@ -81,7 +81,7 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
         raise ConfigurationError(
             f"{CLUSTER} is not set: name the clusters in it, divided by commas, or a file by --fleet"
         )
-    names = cluster_names(os.environ[CLUSTER])
+    names = named_clusters(os.environ[CLUSTER])
     told = ask_airflow(ASKED, names, list[ConnectedCluster]) if airflow_is_set_up() else None
     if told is None:
         raise ConfigurationError(

@@ -14,7 +14,7 @@ from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.messages import open_messages
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.model.cluster import cluster_names
+from pulsar_steward.model.cluster import named_clusters
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.compose import composed
 from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, policies_of, route_of
@@ -36,7 +36,7 @@ def notify(
     if not dry_run:
         raise ConfigurationError("messages are sent by the DAG pulsar_notify: give --dry-run to see what it would send")
     shelf = SnapshotShelf(snapshots_uri(snapshots))
-    found = policies_of(shelf.clusters(), *cluster_names(os.environ.get(CLUSTER, "local")))
+    found = policies_of(shelf.clusters(), *named_clusters(os.environ.get(CLUSTER, "local")))
     if any(policy.recipients for policy in found.policies.values()):
         with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
             now = datetime.now(UTC)

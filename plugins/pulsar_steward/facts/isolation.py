@@ -49,9 +49,10 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
         """Running brokers that may own the namespace's bundles, sorted; None: every broker."""
         return allowed_brokers(self.policies, namespace, self.loads)
 
-    def without_broker(self) -> tuple[str, ...]:
-        """Namespaces that may be on no running broker."""
-        return tuple(name for name in self.namespaces if self.allowed(name) == ())
+    def number_left(self, namespace: str) -> int:
+        """Number of running brokers that may own the namespace's bundles."""
+        allowed = self.allowed(namespace)
+        return len(self.loads) if allowed is None else len(allowed)
 
     def elsewhere(self, name: str) -> tuple[str, str] | None:
         """A namespace of the policy with this name, and another policy that is about it too; None: there is none."""

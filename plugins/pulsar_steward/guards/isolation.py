@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.isolation import policy_in_words
 from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard
-from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.isolation import policy_in_words
+from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.isolation import Isolation
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.isolation import IsolationPolicy
-    from pulsar_steward.model.step import GuardedChange, GuardResult, SetIsolation
+    from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -31,35 +30,32 @@ class GroupWanted(IsolationGuard):
 
     def check_change(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a policy that is not, or no longer, asked for in the same words."""
-        wanted = {group.name: group.isolation for group in policy.brokers.groups}.get(change.policy)
+        group = policy.brokers.group(change.policy)
+        wanted = group.isolation if group else None
         if wanted != change.after:
             reason = f"the group {change.policy} is {policy_in_words(wanted)} by now (policy key brokers.groups)"
             return self.result(reason, passed=False)
         return self.result(f"the group {change.policy} is wanted so (policy key brokers.groups)", passed=True)
 
 
-class _OfWhole(IsolationGuard):
+class _OfWhole(StepGuard[SetIsolation]):
     """A guard that looks at the cluster as the change would divide it."""
 
-    def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """As `check_change`; a rollback restores what there was, also where it leaves a namespace one broker."""
-        if step.undoes is not None:
-            guards = policy.guards.model_copy(update={"least_brokers": 1})
-            policy = policy.model_copy(update={"guards": guards})
-        return self.check_change(change, facts, policy)
+    aspect = Aspect.ISOLATION
+    changes = SetIsolation
 
-    def check_change(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes whatever is not known; else asks `check_divided`."""
         found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
         # A draining broker stops soon: it is nobody's broker, and has no room.
         loads = {broker: load for broker, load in found.loads.items() if broker not in policy.brokers.draining}
-        return self.check_divided(change, msgspec.structs.replace(found, loads=loads), policy)
+        return self.check_divided(step, change, msgspec.structs.replace(found, loads=loads), policy)
 
     @abstractmethod
-    def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
-        """Lets the change pass or vetoes it, by the cluster as it is now."""
+    def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
+        """Lets the change pass or vetoes it, by the cluster as it is now, without draining brokers."""
 
 
 class IsolationAsPlanned(IsolationGuard):
@@ -97,7 +93,8 @@ class GroupStands(StepGuard[UnloadBundle]):
 
     def check_step(self, step: GuardedChange, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move for a group that is not wanted, or whose policy is not as wanted, or that has the bundle."""
-        wanted = {group.name: group.isolation for group in policy.brokers.groups}.get(str(step.group))
+        group = policy.brokers.group(str(step.group))
+        wanted = group.isolation if group else None
         if wanted is None or not wanted.claims(change.namespace):
             reason = f"no group {step.group} with {change.namespace} is wanted by now (policy key brokers.groups)"
             return self.result(reason, passed=False)
@@ -116,8 +113,8 @@ class GroupStands(StepGuard[UnloadBundle]):
 
     def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move for a group that is not wanted; its policy is not set yet."""
-        wanted = {group.name for group in policy.brokers.groups}
-        return self.result(f"the group {step.group} is to be set first", passed=step.group in wanted)
+        wanted = policy.brokers.group(str(step.group)) is not None
+        return self.result(f"the group {step.group} is to be set first", passed=wanted)
 
 
 class GroupUnclaimed(_OfWhole):
@@ -126,7 +123,7 @@ class GroupUnclaimed(_OfWhole):
     name = "group_unclaimed"
     objection = Objection.REFUSED
 
-    def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
+    def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
         """Vetoes a policy for a namespace that another policy is about."""
         if found := now.after(change).elsewhere(change.policy):
             namespace, other = found
@@ -140,19 +137,21 @@ class GroupBrokers(_OfWhole):
     name = "group_brokers"
     objection = Objection.REFUSED
 
-    def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
+    def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
         """Vetoes a group of no namespace or of too few brokers, and a namespace that is left too few brokers."""
         reason = f"without {change.policy} its namespaces may be on any broker of no group"
         if change.after is not None:
             if not now.claimed(change.after):
                 return self.result("no namespace is in the group: its brokers would serve nobody", passed=False)
-            few = _too_few(change.after, now, policy)
-            reason = _brokers_in_words(change.after, now, policy)
-            if few:
+            running, needed = sorted(change.after.primaries(now.loads)), max(change.after.least_primaries, 1)
+            holds = f"{counted(len(running), 'running broker')} ({named(running)})" if running else "no running broker"
+            reason = f"the group holds {holds}, of {needed:,} at least"
+            if len(running) < needed:
                 return self.result(reason, passed=False)
-        then, least = now.after(change), policy.guards.least_brokers
-        left = {name: _number_left(then, name) for name in now.namespaces}
-        lost = [name for name, number in left.items() if number < min(least, _number_left(now, name))]
+        # A rollback restores what there was, also where it leaves a namespace one broker.
+        then, least = now.after(change), policy.guards.least_brokers if step.undoes is None else 1
+        left = {name: then.number_left(name) for name in now.namespaces}
+        lost = [name for name, number in left.items() if number < min(least, now.number_left(name))]
         if lost:
             fewest = min(left[name] for name in lost)
             words = f"{counted(fewest, 'running broker')} would be left to {named(lost)}, of at least {least:,}"
@@ -161,32 +160,13 @@ class GroupBrokers(_OfWhole):
         return self.result(f"{reason}; every namespace keeps {kept}, or as many as now", passed=True)
 
 
-def _number_left(now: Isolation, namespace: str) -> int:
-    allowed = now.allowed(namespace)
-    return len(now.loads) if allowed is None else len(allowed)
-
-
-def _running(after: IsolationPolicy, now: Isolation, policy: Policy) -> list[str]:
-    return sorted(after.primaries(now.loads).difference(policy.brokers.draining))
-
-
-def _too_few(after: IsolationPolicy, now: Isolation, policy: Policy) -> bool:
-    return len(_running(after, now, policy)) < max(after.least_primaries, 1)
-
-
-def _brokers_in_words(after: IsolationPolicy, now: Isolation, policy: Policy) -> str:
-    running = _running(after, now, policy)
-    holds = f"the group holds {counted(len(running), 'running broker')} ({named(running)})" if running else ""
-    return f"{holds or 'the group holds no running broker'}, of {max(after.least_primaries, 1):,} at least"
-
-
 class GroupRoom(_OfWhole):
     """Compares the load that the group comes to with the limits of `cluster-placement`."""
 
     name = "group_room"
     objection = Objection.REFUSED
 
-    def check_divided(self, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
+    def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
         """Vetoes a group whose brokers would come to too many topics or too much CPU, or may do."""
         if change.after is None or change.only_loosens:
             return self.result("nothing is kept to fewer brokers", passed=True)

@@ -44,7 +44,7 @@ def require_cluster_name(name: str, *, named_by: str | None = None) -> str:
     return name
 
 
-def cluster_names(text: str) -> tuple[str, ...]:
+def named_clusters(text: str) -> tuple[str, ...]:
     """Names of clusters in Steward's connections, divided by commas, each once.
 
     Raises:

@@ -75,6 +75,11 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         return one == two
 
 
+def policy_in_words(policy: IsolationPolicy | None) -> str:
+    """A policy as text; ``none`` where there is none."""
+    return "none" if policy is None else policy.words
+
+
 def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:
     """Decodes the policies that `Reader.isolation_policies` returned, by name.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, Param
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.cluster import cluster_names, require_cluster_name
+from pulsar_steward.model.cluster import named_clusters, require_cluster_name
 from pulsar_steward.policy.place import private_folder, steward_home
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def observed_clusters() -> tuple[str, ...]:
     Raises:
         ConfigurationError: If a name is not valid, or there is none.
     """
-    return cluster_names(os.environ.get("STEWARD_CLUSTER", "local"))
+    return named_clusters(os.environ.get("STEWARD_CLUSTER", "local"))
 
 
 def clusters_at_once() -> int:

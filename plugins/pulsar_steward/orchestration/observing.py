@@ -10,7 +10,7 @@ import msgspec
 from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.waiting import why_unasked
-from pulsar_steward.model.cluster import NamedCluster, cluster_names
+from pulsar_steward.model.cluster import NamedCluster, named_clusters
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
 from pulsar_steward.orchestration.contents import unasked_batches
@@ -76,7 +76,7 @@ def prepare(clusters: str, at: datetime | None = None) -> list[dict[str, str]]:
             "root": root,
             "snapshot": f"{root}/cluster={cluster}/taken_at={taken_at}",
         }
-        for cluster in cluster_names(clusters)
+        for cluster in named_clusters(clusters)
     ]
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.changes.isolation import policy_in_words
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
@@ -19,6 +18,7 @@ from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
+from pulsar_steward.model.isolation import policy_in_words
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (

@@ -162,7 +162,7 @@ def troubles_since(sources: Sources, snapshot: Snapshot, span: timedelta) -> Sin
     Raises:
         SnapshotError: If a snapshot cannot be read.
     """
-    compare = partial(since_look, snapshot, span)
+    compare = partial(since_look, snapshot, span, all_troubles(sources, snapshot))
     return sources.kept.get(("since", snapshot.uri, span), compare)
 
 

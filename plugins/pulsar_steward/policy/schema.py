@@ -89,6 +89,10 @@ class BrokersPolicy(Section):
         (), description="namespace isolation policies that are wanted; none: no isolation policy is proposed"
     )
 
+    def group(self, name: str) -> WantedGroup | None:
+        """The wanted group of this name."""
+        return next((each for each in self.groups if each.name == name), None)
+
     @model_validator(mode="after")
     def _each_group_once(self) -> Self:
         names = [group.name for group in self.groups]

@@ -68,8 +68,8 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return self.judged.issuperset(trouble.check_ids)
 
 
-def look_of(snapshot: Snapshot) -> Look:
-    """Troubles of a diagnosed snapshot.
+def look_of(snapshot: Snapshot, troubles: Sequence[TroubleReport] | None = None) -> Look:
+    """Troubles of a diagnosed snapshot, which are worked out unless they are given.
 
     Raises:
         SnapshotError: If it cannot be read or was not diagnosed.
@@ -80,18 +80,21 @@ def look_of(snapshot: Snapshot) -> Look:
     return Look(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
-        troubles=troubles_shown(snapshot),
+        troubles=tuple(troubles_shown(snapshot) if troubles is None else troubles),
         counted=frozenset(counted),
         judged=frozenset(name for name, each in counted.items() if not each.more),
     )
 
 
-def since_look(snapshot: Snapshot, span: timedelta) -> SinceLook | None:
+def since_look(
+    snapshot: Snapshot, span: timedelta, troubles: Sequence[TroubleReport] | None = None
+) -> SinceLook | None:
     """Compares troubles with those of the snapshot that was the newest one a span earlier.
 
     Args:
         snapshot: The snapshot itself, among others of its cluster.
         span: How far to go back; where no snapshot is that old, the oldest one is compared.
+        troubles: Its troubles; None: they are worked out.
 
     Returns:
         The difference; None: the cluster has no earlier diagnosed snapshot there.
@@ -99,8 +102,8 @@ def since_look(snapshot: Snapshot, span: timedelta) -> SinceLook | None:
     Raises:
         SnapshotError: If a snapshot cannot be read.
     """
-    now = look_of(snapshot)
-    wanted = now.taken_at - span
+    look = look_of(snapshot, troubles)
+    wanted = look.taken_at - span
     earlier = snapshot.as_of(wanted)
     if earlier is None:
         return None
@@ -110,7 +113,7 @@ def since_look(snapshot: Snapshot, span: timedelta) -> SinceLook | None:
         "no look lies in between" if then.taken_at < wanted - span else "",
         "that look was partial" if not then.counted else "",
     )
-    return msgspec.structs.replace(compared(now, then), note=", ".join(filter(None, notes)))
+    return msgspec.structs.replace(compared(look, then), note=", ".join(filter(None, notes)))
 
 
 def compared(now: Look, then: Look) -> SinceLook:

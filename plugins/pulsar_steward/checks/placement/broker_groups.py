@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.isolation import isolation_policies
+from pulsar_steward.model.isolation import isolation_policies, policy_in_words
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
@@ -56,17 +56,18 @@ def _finding(
 ) -> Finding | None:
     outside = [row for row in rows if wanted.claims(row["namespace"])]
     bundles = sum(row["outside"] for row in outside)
-    if wanted.is_as(present) and not outside:
+    as_wanted = wanted.is_as(present)
+    if as_wanted and not outside:
         return None
-    words = f"The isolation policy {name} is {'none' if present is None else present.words}; wanted is {wanted.words}."
-    if wanted.is_as(present):
+    words = f"The isolation policy {name} is {policy_in_words(present)}; wanted is {wanted.words}."
+    if as_wanted:
         few = counted(bundles, "bundle is", "bundles are")
         words = f"{few} outside of the group {name}, of {outside[0]['namespace']} among others: a policy moves nothing."
     return CHECK.finding(
         severity=Severity.WARNING,
         subject=name,
         evidence=words,
-        figures={"as_wanted": int(wanted.is_as(present)), "bundles_outside": bundles},
+        figures={"as_wanted": int(as_wanted), "bundles_outside": bundles},
     )
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.isolation import STAYS, policy_in_words
+from pulsar_steward.changes.isolation import STAYS
 from pulsar_steward.checks.placement.broker_groups import CHECK as BROKER_GROUPS
 from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.model.isolation import policy_in_words
 from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, Batch
 from pulsar_steward.model.step import SetIsolation, Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, named
@@ -35,7 +36,7 @@ NO_WAY_BACK = "A rollback takes the policy back and moves nothing, so that this 
 
 def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
     """One batch: the policy where it differs from the wanted one, then the moves of bundles outside of the group."""
-    group = next((each for each in planning.policy.brokers.groups if each.name == goal), None)
+    group = planning.policy.brokers.group(goal)
     now, facts = planning.isolation, planning.bundles.groups
     if group is None or facts is None:
         return Proposal()

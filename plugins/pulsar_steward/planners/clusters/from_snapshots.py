@@ -13,7 +13,6 @@ import msgspec
 from pulsar_steward.checks.delayed.partition_ceiling import COUNTED, MAX_TOPICS
 from pulsar_steward.checks.delayed.waiting import brokers_by_host, host_of
 from pulsar_steward.checks.resources.bookies import DIRECTORY
-from pulsar_steward.checks.views import USUAL_SETTINGS
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.setting import OF_TOPICS, TOGETHER
@@ -22,7 +21,7 @@ from pulsar_steward.model.topics import OWN_TENANT
 from pulsar_steward.model.units import DAY, HOUR, counted
 from pulsar_steward.planners.clusters.model import FORECAST, Amounts, Holding, Resource
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
-from pulsar_steward.snapshots.rows import ConfigurationRow, NamespaceRow, SnapshotMeta
+from pulsar_steward.snapshots.rows import NamespaceRow, SnapshotMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -205,7 +204,7 @@ def member_facts(snapshot: Snapshot, policy: Policy) -> MemberFacts:
         replication={name: _replication(document) for name, document in documents.items()},
         subscriptions=sum(loaded[name].subscriptions for name in users),
         versions=tuple(sorted({each.pulsar_version for each in brokers if each.pulsar_version})),
-        settings=_settings(snapshot),
+        settings={key: value.strip() for key, value in snapshot.usual_settings([*TOGETHER, *OF_TOPICS]).items()},
         unknown=tuple(f"{meta.cluster}: {words}." for words, holds in said.items() if holds),
     )
 
@@ -261,12 +260,6 @@ def _topics_per_broker(snapshot: Snapshot, policy: Policy) -> int:
     values = [row.value for row in snapshot.configuration([MAX_TOPICS])]
     configured = [int(value) for value in values if value and value.strip().isdecimal() and int(value)]
     return min([*configured, int(policy.partition_ceiling.critical_topics_per_broker)])
-
-
-def _settings(snapshot: Snapshot) -> dict[str, str]:
-    query = "select key, value, '' as broker from usual_settings where key in (select unnest($keys))"
-    rows = snapshot.select(query, ConfigurationRow, views=[USUAL_SETTINGS], keys=[*TOGETHER, *OF_TOPICS])
-    return {row.key: row.value.strip() for row in rows if row.value is not None}
 
 
 def _growths(
