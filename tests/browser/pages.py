@@ -9,6 +9,7 @@ from selenium.common.exceptions import (
     ElementClickInterceptedException,
     ElementNotInteractableException,
     StaleElementReferenceException,
+    TimeoutException,
 )
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -45,8 +46,12 @@ class Pages:
     def log_in(self, user: str, password: str) -> None:
         """Opens *Required Actions*, by way of the login, and waits until it is there.
 
-        The login's own address names the page that comes after it; leaving it before its cookie has come is no login.
+        Whoever was logged in is logged out, and their page is left first: a page that asks Airflow without its cookie
+        goes to the login by itself, and then comes back to its own address. The login's address names the page that
+        comes after it; leaving it before its cookie has come is no login.
         """
+        self._browser.get("about:blank")
+        self._browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
         self._browser.get(f"{self._url}/required_actions")
         self._fill_in("username", user)
         self._fill_in("password", password)
@@ -161,7 +166,12 @@ class Pages:
         return True
 
     def _until(self, reached: Callable[[], object]) -> None:
-        WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=REDRAWN).until(lambda _: reached())
+        try:
+            WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=REDRAWN).until(lambda _: reached())
+        except TimeoutException as never:
+            shown = self._browser.find_element(By.TAG_NAME, "body").text
+            never.msg = f"not reached; the browser shows {self._browser.current_url}:\n{shown}"
+            raise
 
 
 def _quoted(words: str) -> str:

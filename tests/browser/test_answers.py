@@ -45,7 +45,6 @@ NEVER_EXPIRES = TimeToLive(seconds=0)
 def pages(browser: Chrome, care: Care, screenshots: Path) -> Pages:
     """The browser of somebody who is logged in."""
     pages = Pages(browser, care.airflow.spec.url, screenshots)
-    browser.delete_all_cookies()
     user = next(iter(care.airflow.spec.users))
     pages.log_in(user, care.airflow.passwords[user])
     return pages
