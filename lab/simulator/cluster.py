@@ -26,6 +26,7 @@ FILLED_WITHIN_S = 1_800.0
 def running_simulator(
     spec: ClusterSpec | None = None,
     *,
+    base_port: int | None = None,
     token: str | None = None,
     looking_token: str | None = None,
     session_s: float = SESSION_S,
@@ -35,6 +36,7 @@ def running_simulator(
 
     Args:
         spec: What it looks like; three brokers, 16 transaction coordinators and no topics by default.
+        base_port: The first broker's port, the others follow; None takes free ones.
         token: What every request must bear, but for ``/metrics``; None lets all in.
         looking_token: What GET requests may bear in its place, as behind a gateway that lets nothing else through.
         session_s: Seconds until a killed broker is no longer listed.
@@ -45,6 +47,7 @@ def running_simulator(
     """
     simulator = Simulator(
         spec or ClusterSpec(),
+        base_port=base_port,
         token=token,
         looking_token=looking_token,
         session_s=session_s,
@@ -69,6 +72,7 @@ class Simulator:
         self,
         spec: ClusterSpec,
         *,
+        base_port: int | None,
         token: str | None,
         looking_token: str | None,
         session_s: float,
@@ -78,6 +82,7 @@ class Simulator:
         self.requests = RequestLog()
         self._shared = Shared(self.faults, self.requests, token, looking_token, spec.compress, keep_log)
         self._state = ClusterState(spec)
+        self._base_port = base_port
         self._session_s = session_s
         self._listeners: dict[str, Listener] = {}
         self._started: list[str] = []
@@ -172,7 +177,7 @@ class Simulator:
 
     def _bound(self, number: int) -> socket.socket:
         host = "127.0.0.1" if self._state.spec.hosts == "same" else f"127.0.0.{number + 1}"
-        return bound(host, 0)
+        return bound(host, 0 if self._base_port is None else self._base_port + number)
 
     def _add(self, sock: socket.socket) -> Broker:
         broker = self._loop.call(self._state.add_broker, *sock.getsockname())
