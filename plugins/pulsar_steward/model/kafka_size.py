@@ -6,6 +6,7 @@ docs/kafka.md compares both with the published figures.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 import msgspec
@@ -27,11 +28,9 @@ class KafkaRates(Section):
     replicas_per_broker: int = number(4_000, "as advised for any cluster (KIP-578)")
     partitions_per_cluster_zookeeper: int = number(200_000, "as advised (KIP-578)")
     partitions_per_cluster_kraft: int = number(2_000_000, "the most of which a measurement was published (Confluent)")
-    request_max_bytes: int = number(
-        104_857_600, "default of `socket.request.max.bytes`: brokers refuse longer requests"
-    )
+    request_max_bytes: int = number(104_857_600, "default of `socket.request.max.bytes`; brokers refuse longer ones")
     map_areas_per_broker: int = number(65_530, "default of `vm.max_map_count` in Linux")
-    zookeeper_session_seconds: int = number(18, "default of `zookeeper.session.timeout.ms` since Kafka 2.5")
+    zookeeper_session_seconds: int = number(18, "default of `zookeeper.session.timeout.ms`")
     nodes_read_per_second: int = number(35_700, "by one reader of ZooKeeper: a million in 28 s, as published")
     nodes_read_per_second_in_all: int = number(71_400, "by all readers: a million in 14 s by five, as published")
     partitions_restored_per_second: int = number(
@@ -39,16 +38,28 @@ class KafkaRates(Section):
     )
     partitions_applied_per_second: int = number(25_000, "by a broker that is told all: a million in 40 s, as published")
     controller_bytes_per_second: int = number(125_000_000, "to all brokers together; assumed: 1 Gbit/s")
+    replicas_prepared_per_second: int = number(
+        16_000, "by a new controller, whose requests name each: 827,000 in 51 s (linkedin/kafka#373, #377)"
+    )
     leaders_elected_per_second_zookeeper: int = number(
         2_000, "10 requests in flight (`zookeeper.max.in.flight.requests`) of 5 ms each; assumed"
     )
+    nodes_loaded_per_second: int = number(400_000, "by a ZooKeeper that starts; two million in 5 s, measured")
     broker_session_seconds: int = number(9, "default of `broker.session.timeout.ms`, in KRaft")
     quorum_fetch_seconds: int = number(2, "default of `controller.quorum.fetch.timeout.ms`")
     quorum_election_seconds: int = number(1, "default of `controller.quorum.election.timeout.ms`")
     leaders_elected_per_second_kraft: int = number(10_000, "written to the metadata log and applied; assumed")
     records_loaded_per_second: int = number(
-        54_000, "by a controller or broker that starts: at least two million in 37 s, as published"
+        500_000, "by a controller or broker of KRaft that starts; a million in 1.7 s, measured"
     )
+
+    def partitions_per_cluster(self, store: KafkaStore) -> int:
+        """Number of partitions that a cluster with its metadata there should not exceed."""
+        return (
+            self.partitions_per_cluster_zookeeper
+            if store is KafkaStore.ZOOKEEPER
+            else self.partitions_per_cluster_kraft
+        )
 
 
 class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +76,7 @@ class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
         fetchers: Threads of a broker that copy from one other broker (`num.replica.fetchers`).
         most_replicas: Replicas of the fullest broker; None: all have as many.
         most_leaders: Partitions that the broker with the most leaders leads; None: all lead as many.
-        before_2_2: True for Kafka before 2.2, which repeats the topic's name for each partition.
+        before_2_2: True for Kafka before 2.2, whose requests repeat the topic's name for each partition.
     """
 
     brokers: int
@@ -80,6 +91,28 @@ class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
     most_leaders: int | None = None
     before_2_2: bool = False
 
+    @property
+    def leaders(self) -> int:
+        """Partitions that the broker with the most leaders leads."""
+        return math.ceil(self.partitions / self.brokers) if self.most_leaders is None else self.most_leaders
+
+    @property
+    def replicas(self) -> int:
+        """Replicas of the fullest broker."""
+        if self.most_replicas is not None:
+            return self.most_replicas
+        return math.ceil(self.partitions * self.replication_factor / self.brokers)
+
+    @property
+    def partitions_per_fetcher(self) -> int:
+        """Partitions that a thread of the fullest broker copies."""
+        return math.ceil(max(self.replicas - self.leaders, 0) / (max(self.brokers - 1, 1) * self.fetchers))
+
+    @property
+    def map_areas(self) -> int:
+        """Memory map areas of the fullest broker: two a segment."""
+        return math.ceil(2 * self.replicas * self.segments_per_replica)
+
 
 class KafkaOutage(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the last partition has a leader that clients can find, by part, one after the other.
@@ -87,7 +120,7 @@ class KafkaOutage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         noticed: Until the loss is noticed: a session or a time limit ends.
         restored: Until the new controller has the metadata.
-        told: Until all brokers know all of it.
+        told: Until the new controller has told all brokers everything.
         elected: Until the partitions of the lost broker have new leaders, and brokers know these.
     """
 
@@ -101,6 +134,18 @@ class KafkaOutage(msgspec.Struct, frozen=True, kw_only=True):
         """Sum of all parts, rounded up."""
         return total_seconds(self.noticed, self.restored, self.told, self.elected)
 
+    @property
+    def words(self) -> str:
+        """The sum and its parts: ``58 s = 18 s until it is noticed + 40 s until all brokers know``."""
+        parts = {
+            "until it is noticed": self.noticed,
+            "until a new controller has the metadata": self.restored,
+            "until it has told all brokers": self.told,
+            "until partitions have new leaders": self.elected,
+        }
+        sums = (f"{seconds:,.0f} s {words}" for words, seconds in parts.items() if seconds)
+        return f"{self.seconds:,} s = {' + '.join(sums)}"
+
 
 class KafkaEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """What a cluster of this size costs.
@@ -108,28 +153,24 @@ class KafkaEstimate(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: Nodes in ZooKeeper, or records of a snapshot of KRaft.
         snapshot_bytes: Size of a snapshot of the metadata.
-        load_seconds: Time in which a controller or broker of KRaft that starts reads it; None: ZooKeeper.
+        load_seconds: Time in which a ZooKeeper, or a controller or broker of KRaft, loads it when it starts.
         update_bytes: What a new controller tells each broker; 0 in KRaft, where brokers have it.
+        update_refused: True if that is longer than brokers accept (`socket.request.max.bytes`).
         change_bytes: What each broker is told of the new leaders of the lost broker's partitions.
         controller_lost: A controller is lost, and no broker.
         broker_lost: The broker with the most leaders is lost.
         both_lost: A broker is lost that is the controller too, or at the same time as the controller.
-        most_replicas: Replicas of the fullest broker.
-        partitions_per_fetcher: Partitions that a thread of the fullest broker copies.
-        map_areas: Memory map areas of the fullest broker: two a segment.
     """
 
     nodes: int
     snapshot_bytes: int
-    load_seconds: float | None
+    load_seconds: float
     update_bytes: int
+    update_refused: bool
     change_bytes: int
     controller_lost: KafkaOutage
     broker_lost: KafkaOutage
     both_lost: KafkaOutage
-    most_replicas: int
-    partitions_per_fetcher: int
-    map_areas: int
 
 
 # A node of a ZooKeeper snapshot besides its path and its data: two lengths, the list of rights, and its statistics.
@@ -155,42 +196,7 @@ def estimate(size: KafkaSize, rates: KafkaRates | None = None, readers: int = 1)
         readers: Threads by which a new controller reads ZooKeeper; Kafka itself has one.
     """
     rates = rates or KafkaRates()
-    zookeeper = size.store is KafkaStore.ZOOKEEPER
-    leaders = size.most_leaders if size.most_leaders is not None else -(-size.partitions // size.brokers)
-    replicas = size.most_replicas
-    if replicas is None:
-        replicas = round(size.partitions * size.replication_factor / size.brokers)
-    nodes, snapshot = _in_zookeeper(size) if zookeeper else _in_kraft(size)
-    update = update_bytes(size, size.partitions) if zookeeper else 0
-    change = update_bytes(size, leaders) if zookeeper else round(leaders * _change_of_kraft(size))
-    if zookeeper:
-        noticed, elections = rates.zookeeper_session_seconds, rates.leaders_elected_per_second_zookeeper
-        restored = restore_seconds(size.partitions, rates, readers)
-        told = tell_seconds(size, size.partitions, update, rates)
-        elected = leaders / elections + tell_seconds(size, leaders, change, rates)
-        gone = KafkaOutage(noticed=noticed, restored=restored, told=told)
-        both = KafkaOutage(noticed=noticed, restored=restored, told=told, elected=elected)
-    else:
-        noticed = rates.broker_session_seconds
-        elected = leaders / rates.leaders_elected_per_second_kraft
-        # Another controller has the metadata in memory, and brokers read on where they were.
-        gone = KafkaOutage(noticed=rates.quorum_fetch_seconds + rates.quorum_election_seconds)
-        # A new controller gives every broker a whole session before it takes it for lost.
-        both = KafkaOutage(noticed=gone.noticed + noticed, elected=elected)
-    copied = max(replicas - leaders, 0)
-    return KafkaEstimate(
-        nodes=nodes,
-        snapshot_bytes=snapshot,
-        load_seconds=None if zookeeper else nodes / rates.records_loaded_per_second,
-        update_bytes=update,
-        change_bytes=change,
-        controller_lost=gone,
-        broker_lost=KafkaOutage(noticed=noticed, elected=elected),
-        both_lost=both,
-        most_replicas=replicas,
-        partitions_per_fetcher=-(-copied // (max(size.brokers - 1, 1) * size.fetchers)),
-        map_areas=round(2 * replicas * size.segments_per_replica),
-    )
+    return _of_kraft(size, rates) if size.store is KafkaStore.KRAFT else _of_zookeeper(size, rates, readers)
 
 
 def read_seconds(nodes: int, rates: KafkaRates, readers: int = 1) -> float:
@@ -203,20 +209,65 @@ def restore_seconds(partitions: int, rates: KafkaRates, readers: int = 1) -> flo
     return read_seconds(partitions, rates, readers) + partitions / rates.partitions_restored_per_second
 
 
-def tell_seconds(size: KafkaSize, partitions: int, each_bytes: int, rates: KafkaRates) -> float:
-    """Time until all brokers were sent so many bytes each, about so many partitions, and have applied them."""
-    return size.brokers * each_bytes / rates.controller_bytes_per_second + (
-        partitions / rates.partitions_applied_per_second
-    )
+def tell_seconds(partitions: int, sent_bytes: int, rates: KafkaRates) -> float:
+    """Time until brokers were sent so many bytes in all, about so many partitions, and have applied them."""
+    return sent_bytes / rates.controller_bytes_per_second + partitions / rates.partitions_applied_per_second
 
 
 def update_bytes(size: KafkaSize, partitions: int) -> int:
-    """Size of a request `UpdateMetadata` about so many partitions, without its list of brokers."""
-    # Five numbers, and three lists: replicas, those in sync, those offline.
-    fields = 5 * _INT + 3 * _INT + 2 * _INT * size.replication_factor
-    name = 2 + size.name_length
-    topics = 0 if size.before_2_2 else min(size.topics, partitions) * (name + _INT)
-    return round(partitions * (fields + (name if size.before_2_2 else 0)) + topics)
+    """Size of a request `UpdateMetadata` about so many partitions, without its list of brokers.
+
+    Kafka 2.2 and 2.3 need 8 bytes a partition more than later versions.
+    """
+    # Five numbers, and three lists with their lengths: replicas, those in sync, those offline.
+    fields = 5 * _INT + 2 * _INT * size.replication_factor
+    if size.before_2_2:
+        return round(partitions * (fields + 3 * _INT + 2 + size.name_length))
+    return round(partitions * (fields + 3 + 1) + min(size.topics, partitions) * (size.name_length + 3))
+
+
+def _of_zookeeper(size: KafkaSize, rates: KafkaRates, readers: int) -> KafkaEstimate:
+    nodes, snapshot = _in_zookeeper(size)
+    update, change = update_bytes(size, size.partitions), update_bytes(size, size.leaders)
+    noticed = rates.zookeeper_session_seconds
+    restored = restore_seconds(size.partitions, rates, readers)
+    # Brokers apply the metadata while the controller prepares further requests, which name each replica.
+    prepared = size.partitions * size.replication_factor / rates.replicas_prepared_per_second
+    told = max(tell_seconds(size.partitions, size.brokers * update, rates), prepared)
+    elected = size.leaders / rates.leaders_elected_per_second_zookeeper
+    elected += max(
+        tell_seconds(size.leaders, size.brokers * change, rates), size.replicas / rates.replicas_prepared_per_second
+    )
+    return KafkaEstimate(
+        nodes=nodes,
+        snapshot_bytes=snapshot,
+        load_seconds=nodes / rates.nodes_loaded_per_second,
+        update_bytes=update,
+        update_refused=update > rates.request_max_bytes,
+        change_bytes=change,
+        controller_lost=KafkaOutage(noticed=noticed, restored=restored, told=told),
+        broker_lost=KafkaOutage(noticed=noticed, elected=elected),
+        both_lost=KafkaOutage(noticed=noticed, restored=restored, told=told, elected=elected),
+    )
+
+
+def _of_kraft(size: KafkaSize, rates: KafkaRates) -> KafkaEstimate:
+    records, snapshot = _in_kraft(size)
+    elected = size.leaders / rates.leaders_elected_per_second_kraft
+    # Another controller has the metadata in memory, and brokers read on where they were.
+    changed = rates.quorum_fetch_seconds + rates.quorum_election_seconds
+    return KafkaEstimate(
+        nodes=records,
+        snapshot_bytes=snapshot,
+        load_seconds=records / rates.records_loaded_per_second,
+        update_bytes=0,
+        update_refused=False,
+        change_bytes=round(size.leaders * _change_of_kraft(size)),
+        controller_lost=KafkaOutage(noticed=changed),
+        broker_lost=KafkaOutage(noticed=rates.broker_session_seconds, elected=elected),
+        # A new controller gives every broker a whole session before it takes it for lost.
+        both_lost=KafkaOutage(noticed=changed + rates.broker_session_seconds, elected=elected),
+    )
 
 
 def _in_zookeeper(size: KafkaSize) -> tuple[int, int]:
