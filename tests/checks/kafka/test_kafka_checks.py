@@ -163,8 +163,11 @@ def test_ceilings() -> None:
         "broker 3",
     }
     low = Policy.model_validate({"kafka_partition_ceiling": {"warning_partitions_with_zookeeper": 10}})
-    assert not judge_rows(CEILING, a_cluster(EVEN, settings={"process.roles": "broker"}), low).findings
-    assert only(judge_rows(CEILING, a_cluster(EVEN, settings={"process.roles": ""}), low)) == (Severity.WARNING, "k")
+    assert not judge_rows(CEILING, a_cluster(EVEN, settings={"zookeeper.connect": ""}), low).findings
+    assert only(judge_rows(CEILING, a_cluster(EVEN, settings={"zookeeper.connect": "zk:2181"}), low)) == (
+        Severity.WARNING,
+        "k",
+    )
 
 
 def test_time_without_a_leader() -> None:

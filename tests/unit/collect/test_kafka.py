@@ -19,11 +19,14 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import KAFKA_GROUPS, KAFKA_LAGS, KAFKA_PARTITIONS
+from pulsar_steward.pages.findings import sections
 from pulsar_steward.planners.clusters.from_snapshots import member_facts
 from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of
 from pulsar_steward.policy.schema import KafkaPolicy, Policy
 from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.terminal import lines
+from pulsar_steward.report.overview import summary_of
 from pulsar_steward.runtime.parallel import on_this_thread
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import Snapshot, open_snapshot
@@ -194,6 +197,10 @@ def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
     text = "\n".join(str(line) for line in lines(checkup, 100))
     assert "Check-up of k (calls itself abc), Kafka\n" in text
     assert "1 of 3 brokers read, 4 partitions with a leader, 1 consumer group;" in text
+    page = as_html(checkup)
+    assert ("<b>4</b><span>partitions with a leader</span>" in page, "namespaces</span>" in page) == (True, False)
+    (section,) = sections(summary_of(snapshot))  # of Steward's pages
+    assert [check.check_id for check in section.checks] == [check.check_id for check in checkup.checks]
 
 
 @pytest.mark.parametrize(

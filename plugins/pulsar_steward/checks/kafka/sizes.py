@@ -15,9 +15,9 @@ select (select count(*) from kafka_partitions) as partitions,
     (select count(distinct topic) from kafka_partitions) as topics,
     (select coalesce(avg(len(replicas)), 1) from kafka_partitions) as replication_factor,
     (select coalesce(avg(length(topic)), 0) from (select distinct topic from kafka_partitions)) as name_length,
-    (select coalesce(bool_and(trim(value) = ''), false) from setting('process.roles')) as by_zookeeper
+    (select coalesce(bool_or(trim(value) <> ''), false) from setting('zookeeper.connect')) as by_zookeeper
 """
-"""One row; brokers with KRaft have roles, those with ZooKeeper have none."""
+"""One row; only brokers that keep metadata in ZooKeeper know its addresses."""
 
 
 def size_in(row: Row, leaders: int | None = None) -> KafkaSize:

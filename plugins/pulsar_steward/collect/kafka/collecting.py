@@ -37,7 +37,7 @@ KEPT = frozenset(
         "auto.leader.rebalance.enable",
         "broker.session.timeout.ms",
         "min.insync.replicas",
-        "process.roles",
+        "zookeeper.connect",
     }
 )
 """Settings of brokers that are kept; all others are forgotten, as one could hold a secret."""
