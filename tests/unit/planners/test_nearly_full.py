@@ -214,10 +214,12 @@ def test_topics_that_are_not_listed_share_the_bytes_of_the_policy() -> None:
     """Unlisted findings may be of the namespace: its quota is raised by no more than leaves room for them too."""
     policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8 * 1024})
 
-    alone, among = (
-        changes(proposed(a_namespace(), policy=policy, unlisted=unlisted)) for unlisted in ({}, {"backlog-growing": 1})
+    alone, among, elsewhere = (
+        changes(proposed(a_namespace(), policy=policy, unlisted={"backlog-growing": unlisted}))
+        for unlisted in ({}, {"": 1}, {CARTS: 1})
     )
 
+    assert elsewhere == alone
     assert [(holder, name) for holder, name, _ in alone][-1] == (ORDERS, SIZE)
     assert among != alone
     assert all(not isinstance(value, BacklogQuota) or value.limit_bytes <= 14 * GIB for *_, value in among)

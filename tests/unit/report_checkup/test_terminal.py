@@ -18,7 +18,8 @@ from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import filled_in
 from pulsar_steward.report.checkup.html import as_html
-from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
+from pulsar_steward.report.checkup.terminal import lines
+from pulsar_steward.report.checkup.text import MAX_LISTED
 from pulsar_steward.report.checkup.text import plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import row_by_row

@@ -20,6 +20,7 @@ from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.model.topics import namespace_in, namespace_of
 from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.planners.registry import PLANNERS
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import (
     FORMAT,
@@ -59,16 +60,18 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
-    counts = counts_of(every)
+    counts, about = counts_of(every), _about(snapshot)
     return Checkup(
         format=FORMAT,
         version=VERSION,
         steward_version=steward_version(),
         policy_digest=plan.policy_digest,
         outcome=outcome_of(counts),
-        about=_about(snapshot),
+        about=about,
         counts=counts,
-        troubles=tuple(trouble_report(each, plan.batches, plan.notes) for each in troubles_found(every)),
+        troubles=tuple(
+            trouble_report(each, plan.batches, plan.notes, partial=not about.complete) for each in troubles_found(every)
+        ),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -229,11 +232,21 @@ def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
         SnapshotError: If it cannot be read or was not diagnosed.
     """
     checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
-    return tuple(trouble_report(each, ()) for each in troubles_found(checks))
+    partial = bool(snapshot.meta().unread)
+    return tuple(trouble_report(each, (), partial=partial) for each in troubles_found(checks))
 
 
-def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = ()) -> TroubleReport:
-    """A trouble in words; `batches` and `notes` are the planners' result for the same findings."""
+def trouble_report(
+    trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = (), *, partial: bool = False
+) -> TroubleReport:
+    """A trouble in words.
+
+    Args:
+        trouble: The trouble.
+        batches: The planners' result for the same findings.
+        notes: Their notes.
+        partial: True if the snapshot is, so that it may meet more than were seen.
+    """
     batch_id, proposal = _proposal(trouble, batches, notes)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
     because, advice = "", [filled_in(each, trouble.met[0].subject) for each in harmful.advice]
@@ -246,7 +259,7 @@ def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[s
         trouble_id=trouble.trouble_id,
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
-        where=trouble.where,
+        where=trouble.where + (", of those read" if partial and trouble.affected > 1 else ""),
         affected=trouble.affected,
         bytes=trouble.bytes,
         because=because,
@@ -283,29 +296,52 @@ def filled_in(advice: str, subject: str) -> str:
 
 
 def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:
-    """The batch for a trouble, and for how much of it, in words; or None, and that there is none."""
+    """The batch that solves most of a trouble, and for how much of it there are batches; or None, and why not."""
     own = {
         (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
     }
-    for batch in batches:
-        if answered := own & {(each.check_id, each.subject) for each in batch.findings}:
-            of_all = len({subject for _, subject in answered})
-            part = f" for {of_all:,} of {trouble.affected:,}" if of_all < trouble.affected else ""
-            return batch.batch_id, f"Plan{part}: {batch.title}."
+    solved = {
+        batch.batch_id: {subject for _, subject in own & {(each.check_id, each.subject) for each in batch.findings}}
+        for batch in batches
+    }
+    solving = [batch for batch in batches if solved[batch.batch_id]]
+    solving.sort(key=lambda each: -len(solved[each.batch_id]))
+    if solving:
+        of_all, listed = len(set().union(*solved.values())), len(trouble.met)
+        whole = f"{trouble.affected:,}" if trouble.affected <= listed else f"the {listed:,} listed"
+        part = f" for {of_all:,} of {whole}" if of_all < trouble.affected else ""
+        words = "Plan" if len(solving) == 1 else f"{len(solving):,} plans"
+        such_as = ", such as" if len(solving) > 1 else ""
+        return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}."
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
         return None, "No plan: do it by hand."
-    # A note on a namespace is about its quotas.
-    full = [each for each in trouble.findings if each.check_id in OF_FULL_TOPICS]
-    namespaces = {namespace_in(each.subject) for each in full} - {""}
-    note = next((each for each in notes if each.partition(": ")[0] in namespaces), None)
+    note = next((each for each in notes if _is_about(each, trouble)), None)
     return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
 
 
+def _is_about(note: str, trouble: Trouble) -> bool:
+    """True if a planner's note is the reason why nothing is proposed for a trouble.
+
+    A note on a namespace is about its quotas; one on anything else names the goal of its planner.
+    """
+    full = {namespace_in(each.subject) for each in trouble.findings if each.check_id in OF_FULL_TOPICS}
+    if note.partition(": ")[0] in full:
+        return True
+    for planner in PLANNERS:
+        if goals := planner.answered(trouble.findings):
+            partial = planner.partial_note.partition("{")[0]
+            named = tuple(f"{goal}: " for goal in goals if "/" not in goal)
+            if note.startswith((*named, *([partial] if partial else []))):
+                return True
+    return False
+
+
 def _reason_of(note: str) -> str:
-    """First words of a planner's note on a namespace, with the key of the policy that it names."""
+    """The reason in a planner's note, to its first stop, with the key of the policy that it names."""
     said, key = note.partition(": ")[2], re.search(r"\b[a-z_]+\.[a-z_]+\b", note)
     words = re.split(r"[:;.](?: |$)", said, maxsplit=1)[0]
+    words = words.partition(", as ")[2] or words
     return f"{words} ({key[0]})" if key and key[0] not in words else words
 
 

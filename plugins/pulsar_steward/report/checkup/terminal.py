@@ -7,16 +7,15 @@ and why nothing is proposed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.finding import Outlook, Severity, with_subject
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason, pressing
-from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
+from pulsar_steward.report.checkup.text import MAX_LISTED, STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
         Planning,
         TroubleReport,
     )
-
-MAX_LISTED = 3
-"""Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
 
 MOST_TROUBLES = 5
 """Maximum number of troubles on the first screen."""
@@ -167,8 +163,8 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         told = check.findings if verbose else check.findings[:MAX_LISTED]
         for finding in told:  # with severity and subject where the check's line and the evidence do not have them
             severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
-            subject = "" if _is_named(finding, checkup.about) else f"{finding.subject}: "
-            words = f"{severity}{subject}{finding.evidence} {standing(finding)}"
+            evidence = with_subject(finding.subject, finding.evidence, checkup.about.cluster)
+            words = f"{severity}{evidence} {standing(finding)}"
             yield from bullets([words.rstrip()], width, indent=4)
         if more := len(check.findings) - len(told):
             yield from wrapped(f"and {more:,} more, which --verbose, --html and --json list", width, indent=4)
@@ -231,13 +227,6 @@ def standing(finding: FindingReport) -> str:
         f"Stands since {time_in_words(finding.first_seen)}, in {counted(finding.snapshots_in_a_row, 'snapshot')} in a"
         " row."
     )
-
-
-def _is_named(finding: FindingReport, about: About) -> bool:
-    """True if the subject is the cluster, named in the first line, or is named in the evidence."""
-    names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
-    whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
-    return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
 
 
 def _in_short(checkup: Checkup, width: int) -> Iterator[Text]:

@@ -9,8 +9,10 @@ from rich.text import Text
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.model.finding import by_size
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
+from pulsar_steward.report.approval_group import further
 from pulsar_steward.report.worth import levels, worth_in_words
 
 if TYPE_CHECKING:
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 """Largest width in columns; longer lines are hard to read, however wide the terminal is."""
+
+MAX_LISTED = 3
+"""Number of findings of a check or a batch that are listed by default; page and JSON have more."""
 
 NARROWEST = 40
 """Smallest width in columns that lines are wrapped to."""
@@ -95,8 +100,10 @@ def batch_lines(plan: Plan, batch: Batch, width: int) -> Iterator[Text]:
     """One batch of a plan: the steps that a person would be asked to approve together, their worth and their risk."""
     yield Text()
     yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
-    for finding in batch.findings:
-        yield from bullets([f"{finding.severity.upper()} {finding.check_id}: {finding.evidence}"], width)
+    for finding in by_size(batch.findings)[:MAX_LISTED]:
+        words = f"{finding.severity.upper()} {finding.check_id}: {finding.in_words(plan.cluster)}"
+        yield from bullets([words], width)
+    yield from bullets(further(len(batch.findings) - MAX_LISTED, "more finding"), width)
     yield from bullets(worth_in_words(batch), width)
     risk = risk_of(plan, batch)
     yield from wrapped(f"Risk: {risk.level}", width, style="heading")
