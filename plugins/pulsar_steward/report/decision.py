@@ -60,6 +60,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         headline: The change, with what it deletes.
         first: Approval that a second person should confirm.
+        partial: Brokers and namespaces missing in the snapshot.
         worth: What the batch solves, with its risk.
         changed: Differences from the question that this one replaces.
         changes: The first changes, each from its old to its new value, and the number of further ones.
@@ -75,6 +76,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     headline: str
     first: str = ""
+    partial: str = ""
     worth: str = ""
     changed: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
@@ -112,11 +114,12 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         last = [self.clients, *self.beware, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *changes, stays, *last))
+        leading = (first, self.partial)
+        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, *leading, *changes, stays, *last))
         if left < 0:  # the plan's page has both
             last = [each for each in last if each != self.without_loss]
             changes = changes[:1]
-        return tuple(filter(None, (first, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
+        return tuple(filter(None, (*leading, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -157,6 +160,7 @@ def decision_of(
     return DecisionCard(
         headline=headline(batch),
         first=_first(batch, first) if first else "",
+        partial=_partial(plan.lacking),
         worth="; ".join(filter(None, (f"Risk: {risk}", _worth(batch)))) + ".",
         changed=_differences(batch, former) if former else (),
         changes=tuple(_changes(batch.steps)),
@@ -169,6 +173,13 @@ def decision_of(
         without_loss="" if batch.is_rollback else _without_loss(losing),
         when=_when(batch, policy, terms, now) if policy and terms else "",
     )
+
+
+def _partial(lacking: Sequence[str]) -> str:
+    if not lacking:
+        return ""
+    read = f" and {len(lacking) - 1:,} more were" if len(lacking) > 1 else " was"
+    return f"The snapshot is partial: {lacking[0]}{read} not read."
 
 
 def loses(step: Step) -> bool:
@@ -304,7 +315,8 @@ def _later(losing: Sequence[Step]) -> Iterator[str]:
 
 def _beware(steps: Iterable[Step]) -> Iterator[str]:
     """Headlines of the steps' warnings, each once, with the number of steps, the most frequent first."""
-    warnings = Counter(warning.headline for step in steps if (warning := warning_of(step))).most_common()
+    told = (warning.headline_after(step.guards) for step in steps if (warning := warning_of(step)))
+    warnings = Counter(told).most_common()
     for words, number in warnings[:MAX_WARNINGS]:
         yield f"{counted(number, 'step')}: {words}."
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")

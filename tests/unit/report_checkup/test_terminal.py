@@ -19,8 +19,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import filled_in
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.terminal import lines
-from pulsar_steward.report.checkup.text import MAX_LISTED
-from pulsar_steward.report.checkup.text import plan_lines, wrapped
+from pulsar_steward.report.checkup.text import MAX_LISTED, plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import row_by_row
 from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, looks

@@ -156,12 +156,12 @@ def raised_quota(
     )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
-        allowed = f"{key} allows {bytes_in_words(max(bound, 0))} at most"
+        allowed = f"{key} allows {bytes_in_words(max(bound, 0))}"
         raises = bound > quota.limit_bytes
         if not raises or max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
             short = "which would be full at once" if raises else "no more than it is"
-            return ProposedQuota(None, f"{allowed} of {bytes_in_words(need)}, {short}: {words}{among}")
-        need, words = bound, f"{words}; but {allowed}{among}"
+            return ProposedQuota(None, f"{allowed} of the {bytes_in_words(need)} needed, {short}: {words}{among}")
+        need, words = bound, f"{words}; but {allowed} at most{among}"
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
 
 
@@ -284,7 +284,7 @@ def raised_age_quota(
         left = f"backlog_quota_remedy.raise_most_hours leaves {seconds_in_words(bound)}"
         if max(oldest, quota.limit_seconds) >= below(bound, room):
             short = "which would be reached at once, or is no longer than it is"
-            return ProposedQuota(None, f"{left} of {seconds_in_words(need)}, {short}: {words}")
+            return ProposedQuota(None, f"{left} of the {seconds_in_words(need)} needed, {short}: {words}")
         need, words = bound, f"{words}; but {left}"
     ttl = settings.get(SettingName.TTL)
     if isinstance(ttl, TimeToLive) and 0 < ttl.seconds <= need:
