@@ -149,7 +149,12 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
 @cases(
     "fact, fields, words",
     ("enough", {"peak": GIB, "full": (FullTopic(topic=topic_of(ORDERS), backlog_bytes=GIB),)}, {}, "is large enough"),
-    ("topic", {}, remedy(raise_most_megabytes=5 * 1024), "most_megabytes allows 5 GiB of the 19.16 GiB needed, no more than it is"),
+    (
+        "topic",
+        {},
+        remedy(raise_most_megabytes=5 * 1024),
+        "allows 5 GiB of the 19.16 GiB needed, no more than it is",
+    ),
     ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is"),
     ("own", {}, {"findings": (found(limit_bytes=5),)}, "the topic's own"),
     ("guard", {}, {"quotas_are_checked": None}, "quotas_checked"),

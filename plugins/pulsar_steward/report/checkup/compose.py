@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
-from pulsar_steward.model.topics import namespace_in, namespace_of
+from pulsar_steward.model.topics import namespace_in
 from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.registry import PLANNERS
@@ -39,6 +38,7 @@ from pulsar_steward.report.checkup.document import (
     by_reason,
 )
 from pulsar_steward.report.checkup.measures import measures_of
+from pulsar_steward.report.checkup.text import filled_in
 from pulsar_steward.report.overview import span_in_words
 
 if TYPE_CHECKING:
@@ -275,26 +275,6 @@ def trouble_report(
     )
 
 
-def filled_in(advice: str, subject: str) -> str:
-    """Advice with the names of its commands filled in, as far as a subject tells them.
-
-    A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
-    something else.
-    """
-    names: dict[str, str | None] = {}
-    if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
-        names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
-    elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
-        names = {"NS": match[1], "RANGE": match[2]}
-    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB")}
-
-    def filled(match: re.Match[str]) -> str:
-        name = names.get(match[0])
-        return match[0] if name is None or "`" in name else shlex.quote(name)
-
-    return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
-
-
 def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:
     """The batch that solves most of a trouble, and for how much of it there are batches; or None, and why not."""
     own = {
@@ -312,24 +292,27 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) 
         part = f" for {of_all:,} of {whole}" if of_all < trouble.affected else ""
         words = "Plan" if len(solving) == 1 else f"{len(solving):,} plans"
         such_as = ", such as" if len(solving) > 1 else ""
-        return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}."
+        left = [each for each in trouble.met if each.subject not in set().union(*solved.values())]
+        rest = next((note for note in notes if part and _is_about(note, left)), None)
+        why = f" None for the others: {_reason_of(rest)}." if rest else ""
+        return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}.{why}"
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
         return None, "No plan: do it by hand."
-    note = next((each for each in notes if _is_about(each, trouble)), None)
+    note = next((each for each in notes if _is_about(each, trouble.findings)), None)
     return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
 
 
-def _is_about(note: str, trouble: Trouble) -> bool:
-    """True if a planner's note is the reason why nothing is proposed for a trouble.
+def _is_about(note: str, findings: Sequence[Finding]) -> bool:
+    """True if a planner's note is the reason why nothing is proposed for some of a trouble's findings.
 
     A note on a namespace is about its quotas; one on anything else names the goal of its planner.
     """
-    full = {namespace_in(each.subject) for each in trouble.findings if each.check_id in OF_FULL_TOPICS}
+    full = {namespace_in(each.subject) for each in findings if each.check_id in OF_FULL_TOPICS}
     if note.partition(": ")[0] in full:
         return True
     for planner in PLANNERS:
-        if goals := planner.answered(trouble.findings):
+        if goals := planner.answered(findings):
             partial = planner.partial_note.partition("{")[0]
             named = tuple(f"{goal}: " for goal in goals if "/" not in goal)
             if note.startswith((*named, *([partial] if partial else []))):
@@ -396,7 +379,7 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
         if check.remedied_by is None or _is_answered(check, plan):
             continue
         if _is_trouble(check):
-            yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
+            yield from _found_but_unplanned(check, policy, plan.notes)
         elif plan.batches or check.outlook is Outlook.UNKNOWN:
             continue  # with a plan, clear checks need no line; unknown ones are listed with the others
         elif check.severity is Severity.INFO:
@@ -418,11 +401,12 @@ def _is_answered(check: CheckReport, plan: Plan) -> bool:
     return bool(answered) and troubled <= answered and not check.not_listed
 
 
-def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
+def _found_but_unplanned(check: CheckReport, policy: Policy, notes: Sequence[str]) -> Iterator[str]:
     """Reason for a finding without a plan, unless the planners' notes explain it."""
     needed, of_topics = policy.plan.standing_snapshots, check.check_id in OF_FULL_TOPICS
     stood = max(finding.snapshots_in_a_row for finding in check.findings)
-    if explained and not of_topics:
+    namespaces = {namespace_in(each.subject) for each in check.findings}
+    if any(each.partition(": ")[0] in namespaces for each in notes) if of_topics else notes:
         return
     if stood < needed:
         yield (

@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity, with_subject
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason, pressing
-from pulsar_steward.report.checkup.text import MAX_LISTED, STYLES, bullets, fitting, heading, numbered, wrapped
+from pulsar_steward.report.checkup.text import (
+    MAX_LISTED,
+    STYLES,
+    bullets,
+    filled_in,
+    fitting,
+    heading,
+    numbered,
+    wrapped,
+)
+from pulsar_steward.report.overview import STALE_AT_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from pulsar_steward.report.checkup.document import (
         About,
@@ -40,10 +51,17 @@ SEVERITY_COLUMNS = 10
 SECTION_COLUMNS = 12
 
 
-def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
-    """The report, line by line; verbose: with every finding, reason and source."""
+def lines(checkup: Checkup, width: int, *, now: datetime | None = None, verbose: bool = False) -> Iterator[Text]:
+    """The report, line by line.
+
+    Args:
+        checkup: The check-up.
+        width: Columns of the terminal.
+        now: Current time; None: the snapshot counts as new.
+        verbose: True: with every finding, reason and source.
+    """
     width = fitting(width)
-    yield from _beginning(checkup, checkup.about, width)
+    yield from _beginning(checkup, checkup.about, width, now)
     yield from _troubles(checkup, width)
     yield from _found(checkup, width, verbose=verbose)
     yield from _advice(checkup, width, verbose=verbose)
@@ -98,8 +116,8 @@ def _severity(severity: Severity, number: int) -> str:
     return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
-def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
-    """The cluster, the overall result, and what could not be read."""
+def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None) -> Iterator[Text]:
+    """The cluster, the overall result, how old it is, and what could not be read."""
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
     taken = about.span or f"taken {time_in_words(about.taken_at, seconds=True)}"
@@ -122,6 +140,10 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     if checkup.since:
         yield from wrapped(checkup.since.words, width)
         yield from bullets(checkup.since.lines, width, indent=4)
+    if now is not None and now - about.taken_at > STALE_AT_LEAST:
+        age = seconds_in_words((now - about.taken_at).total_seconds(), rounded=True)
+        yield Text()
+        yield from wrapped(f"STALE: the snapshot is {age} old, so this may no longer be so.", width, style="critical")
     if about.complete:
         return
     yield Text()
@@ -184,7 +206,8 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         helped = f": {remedy(check, checkup.planning)}" if check.remedied_by else ""
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
-        yield from numbered(check.advice, width, indent=2)
+        worst = check.findings[0].subject if check.findings else ""
+        yield from numbered((filled_in(each, worst) for each in check.advice), width, indent=2)
         if verbose:
             yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=2, style="quiet")
     if rest := [check.check_id for check in found if check not in told]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from rich.text import Text
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.finding import by_size
+from pulsar_steward.model.topics import namespace_of
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.approval_group import further
@@ -80,6 +83,26 @@ def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]
     """Bulleted list."""
     for item in items:
         yield from wrapped(item, width, first=f"{' ' * (indent - 2)}- ", indent=indent)
+
+
+def filled_in(advice: str, subject: str) -> str:
+    """Advice with the names of its commands filled in, as far as a subject tells them.
+
+    A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
+    something else.
+    """
+    names: dict[str, str | None] = {}
+    if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
+        names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
+    elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
+        names = {"NS": match[1], "RANGE": match[2]}
+    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB")}
+
+    def filled(match: re.Match[str]) -> str:
+        name = names.get(match[0])
+        return match[0] if name is None or "`" in name else shlex.quote(name)
+
+    return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
 
 
 def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]:
