@@ -277,9 +277,8 @@ def trouble_report(
 
 def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:
     """The batch that solves most of a trouble, and for how much of it there are batches; or None, and why not."""
-    own = {
-        (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
-    }
+    of_cause = [each for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}]
+    own = {(each.check_id, each.subject) for each in of_cause}
     solved = {
         batch.batch_id: {subject for _, subject in own & {(each.check_id, each.subject) for each in batch.findings}}
         for batch in batches
@@ -293,31 +292,27 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) 
         words = "Plan" if len(solving) == 1 else f"{len(solving):,} plans"
         such_as = ", such as" if len(solving) > 1 else ""
         left = [each for each in trouble.met if each.subject not in set().union(*solved.values())]
-        rest = next((note for note in notes if part and _is_about(note, left)), None)
+        rest = next(_reasons(left, notes), None) if part else None
         why = f" None for the others: {_reason_of(rest)}." if rest else ""
         return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}.{why}"
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
         return None, "No plan: do it by hand."
-    note = next((each for each in notes if _is_about(each, trouble.findings)), None)
+    note = next(_reasons(of_cause, notes), None) or next(_reasons(trouble.findings, notes), None)
     return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
 
 
-def _is_about(note: str, findings: Sequence[Finding]) -> bool:
-    """True if a planner's note is the reason why nothing is proposed for some of a trouble's findings.
+def _reasons(findings: Sequence[Finding], notes: Sequence[str]) -> Iterator[str]:
+    """Planners' notes on why nothing is proposed for some findings.
 
     A note on a namespace is about its quotas; one on anything else names the goal of its planner.
     """
     full = {namespace_in(each.subject) for each in findings if each.check_id in OF_FULL_TOPICS}
-    if note.partition(": ")[0] in full:
-        return True
-    for planner in PLANNERS:
-        if goals := planner.answered(findings):
-            partial = planner.partial_note.partition("{")[0]
-            named = tuple(f"{goal}: " for goal in goals if "/" not in goal)
-            if note.startswith((*named, *([partial] if partial else []))):
-                return True
-    return False
+    goals = {planner: planner.answered(findings) for planner in PLANNERS} if notes else {}
+    begins = [f"{goal}: " for each in goals.values() for goal in each if "/" not in goal]
+    begins += [planner.partial_note.partition("{")[0] for planner, each in goals.items() if each]
+    begun = tuple(filter(None, begins))
+    return (each for each in notes if each.partition(": ")[0] in full or each.startswith(begun))
 
 
 def _reason_of(note: str) -> str:
