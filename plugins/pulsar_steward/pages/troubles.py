@@ -18,7 +18,7 @@ from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
 from pulsar_steward.report.checkup.document import Counts, SinceLook, TroubleReport, pressing
-from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, verdict
+from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, before_proposal, verdict
 from pulsar_steward.report.since import since_look
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     """A trouble's page.
 
     Attributes:
-        words: The trouble in a sentence, without its headline.
+        words: The trouble in a sentence, without its headline and its plans.
         plan_id: The plan with its batch; None: nothing is proposed.
         affected: The largest subjects that it meets.
         more: Number of further subjects, listed or not.
@@ -195,7 +195,7 @@ def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> Troub
     kinds = (BY_ID[each].remedied_by for each in trouble.check_ids if each in BY_ID)
     return TroubleView(
         trouble=trouble,
-        words=after_headline(trouble),
+        words=before_proposal(trouble),
         plan_id=found.plan_id if trouble.batch_id else None,
         affected=affected[:LISTED],
         more=max(trouble.affected - LISTED, 0),

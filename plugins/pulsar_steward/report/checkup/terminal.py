@@ -96,9 +96,14 @@ def in_a_line(trouble: TroubleReport) -> str:
 
 def after_headline(trouble: TroubleReport) -> str:
     """The same without what is wrong."""
+    return f"{before_proposal(trouble)} {trouble.proposal}"
+
+
+def before_proposal(trouble: TroubleReport) -> str:
+    """The same without plans."""
     because = f" {trouble.because}." if trouble.because else ""
     beware = f" {trouble.beware}" if trouble.beware else ""
-    return f": {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+    return f": {trouble.where}{since(trouble)}.{because}{beware}"
 
 
 def since(trouble: TroubleReport) -> str:
