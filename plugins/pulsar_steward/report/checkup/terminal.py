@@ -211,14 +211,19 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         helped = f": {remedy(check, checkup.planning)}" if check.remedied_by else ""
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
-        worst = check.findings[0].subject if check.findings else ""
-        yield from numbered((filled_in(each, worst) for each in check.advice), width, indent=2)
+        yield from numbered(advice_of(check), width, indent=2)
         if verbose:
             yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=2, style="quiet")
     if rest := [check.check_id for check in found if check not in told]:
         if told:
             yield Text()
         yield from wrapped(f"Nothing at once about {', '.join(rest)}: --verbose has advice.", width)
+
+
+def advice_of(check: CheckReport) -> list[str]:
+    """Advice of a check, with its worst subject in the commands."""
+    worst = check.findings[0].subject if check.findings else ""
+    return [filled_in(each, worst) for each in check.advice]
 
 
 def _is_quiet(check: CheckReport) -> bool:
