@@ -13,14 +13,14 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.step import Change, Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pulsar_steward.errors import AdminError
     from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, GuardResult
     from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.pulsar.calls import Call
     from pulsar_steward.pulsar.statistics import TopicStatistics
@@ -123,6 +123,7 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
         words: Immediate effect, in a sentence; None: the reason of `guard` tells it.
         guard: Name of the guard with this reason.
         otherwise: The sentence if that guard has no result.
+        spared: Words after the headline if that guard passes; empty: none.
     """
 
     headline: str
@@ -130,6 +131,12 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
     words: str | None = None
     guard: str = ""
     otherwise: str = ""
+    spared: str = ""
+
+    def headline_after(self, results: Iterable[GuardResult]) -> str:
+        """The headline, with the present effect as guards saw it."""
+        passes = any(each.passed for each in results if each.guard == self.guard)
+        return f"{self.headline}; {self.spared}" if self.spared and passes else self.headline
 
 
 class ClusterReader(Protocol):

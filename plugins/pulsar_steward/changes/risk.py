@@ -87,7 +87,7 @@ def _warned_of(steps: Sequence[Step]) -> Iterator[RiskReason]:
     for step in steps:
         warning = None if _loses(step) else kind_of(step.change).warning(None)
         if warning is not None:
-            warned.setdefault(warning.headline, []).append(step)
+            warned.setdefault(warning.headline_after(step.guards), []).append(step)
     for headline, steps_of_it in warned.items():
         yield RiskReason(Risk.MEDIUM, f"{_named(steps_of_it)}: {headline}")
 

@@ -119,7 +119,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
 
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
         """Messages that are deleted, or producers that are stopped."""
-        change = self.change
+        change, spared = self.change, ""
         if change.refuses_delays:
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
@@ -127,6 +127,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room and not change.evicts:
             headline = "stops producers of topics over the new limit"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
+            # An age is not always known before the call.
+            spared = "none is over it now" if change.name is SettingName.SIZE_QUOTA else ""
         else:
             return None
         return ApprovalWarning(
@@ -136,6 +138,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             # These guards check if a topic exceeds the quota already.
             guard="age_room" if change.name is SettingName.AGE_QUOTA else "quota_room",
             otherwise=otherwise,
+            spared=spared,
         )
 
     def _lost_at_once(self, loss: Loss | None) -> str | None:

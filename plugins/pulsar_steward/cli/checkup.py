@@ -1,7 +1,7 @@
 """``steward checkup``: diagnoses a cluster, prints a report, and changes nothing."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,7 +88,7 @@ def checkup(
     if json:
         _write(json, as_json(made))
     if STANDARD_OUTPUT not in {html, json}:
-        print_lines(terminal_lines(made, width(), verbose=verbose))
+        print_lines(terminal_lines(made, width(), now=datetime.now(UTC), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
 
 

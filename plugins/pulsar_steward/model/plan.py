@@ -96,6 +96,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         parts: Number of steps of each batch in a group, in order; unset for a single batch, so that plans without
             groups have no such key.
         takes_back: For a rollback, the relevant data of the batch that it undoes; else unset.
+        unlisted: Number of findings that the snapshot only counts, and that it resolves or may resolve; unset if there
+            are none.
     """
 
     batch_id: str = ""
@@ -108,6 +110,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[Placement, ...] = ()
     parts: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
     takes_back: TakenBack | msgspec.UnsetType = msgspec.UNSET
+    unlisted: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -229,7 +229,7 @@ def _step(
         touched=step.touched,
         guards=step.guards,
         vetoes=tuple(each for each in step.guards if not each.passed),
-        warning=warning.headline if warning else None,
+        warning=warning.headline_after(step.guards) if warning else None,
         deletes_messages=kind.loses_messages,
         averts=averted(step.averts) if isinstance(step.averts, Loss) else None,
         undo_note=step.undo_note,

@@ -106,7 +106,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         backlog_caveats=backlog_caveats(snapshot),
         clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
         findings=findings,
-        unlisted={each.check_id: each.more for each in snapshot.verdicts() if each.more},
+        unlisted={each.check_id: each.more_by_namespace for each in snapshot.verdicts() if each.more},
         moved_at=moves.moved_at,
         circling=moves.circling,
         coordinators_raised_at=moves.coordinators_raised_at,

@@ -91,7 +91,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         isolation: Isolation policies with what they divide; unknown where no finding needs them.
         bundles: Business bundles with findings, and the load over time.
         findings: All listed findings of the snapshot.
-        unlisted: Number of further findings by check.
+        unlisted: Number of further findings by check and namespace; an empty name: of any namespace.
         moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far back as the cooldowns.
         circling: Namespaces with bundles that Steward moved away and back within the policy's time, with the bundles'
             ranges.
@@ -132,7 +132,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation | Unknown = ISOLATION_UNKNOWN
     bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
-    unlisted: dict[str, int] = {}
+    unlisted: dict[str, dict[str, int]] = {}
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
     coordinators_raised_at: datetime | None = None
@@ -144,6 +144,11 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     unasked: frozenset[tuple[Change, ...]] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
+
+    def unlisted_in(self, namespace: str, check_id: str) -> int:
+        """Number of a check's unlisted findings that are of a namespace, or may be."""
+        by_name = self.unlisted.get(check_id, {})
+        return by_name.get(namespace, 0) + by_name.get("", 0)
 
 
 class SubscriptionFact(msgspec.Struct, frozen=True, kw_only=True):

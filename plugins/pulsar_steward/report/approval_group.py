@@ -65,7 +65,7 @@ def warnings(
     warned: defaultdict[str, list[tuple[Step, ApprovalWarning]]] = defaultdict(list)
     for step in sorted(steps, key=lambda each: _effect_of([each])):
         if warning := warning_of(step):
-            warned[warning.headline].append((step, warning))
+            warned[warning.headline_after(step.guards)].append((step, warning))
     for headline, each in warned.items():
         told = [line for step, warning in each[:MAX_ROWS] for line in lines_of(step, warning)]
         more = further(len(each) - MAX_ROWS, "more such step")

@@ -28,7 +28,18 @@ from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
 from tests.unit.pages.conftest import Client, pages_of
-from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, system_bundles, tc_batch
+from tests.unit.pages.scenes import (
+    EVERY,
+    HOSTILE,
+    QUARTER,
+    Telling,
+    observed,
+    quota_batch,
+    sources_of,
+    system_bundles,
+    tc_batch,
+    troubled,
+)
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
@@ -511,6 +522,32 @@ def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> 
     for said in ("Stale: seen 10 h ago", "Partial: 2 of 3 brokers read.", "Unread: broker-02:8080"):
         assert read.index(said) < read.index("Guide five sections")
     assert "Nothing was found. But the snapshot is partial." in read
+    assert "No look since" in words(client, "/clusters/north?since=8h")
+
+
+def test_a_plan_that_waits_says_how_old_its_look_is(tmp_path: Path, writer: LedgerWriter) -> None:
+    """Whoever answers sees that observations stopped; findings are no older than the last look."""
+    telling = Telling(writer)
+    plan = telling.planned("late", [quota_batch()], NOW - 30 * QUARTER)
+    telling.asked(plan, "b2", f"{EVERY}/7", NOW - QUARTER)
+    at = NOW - 40 * QUARTER
+    observed(tmp_path / "snapshots", "late", at, **troubled(1, at))
+    client = pages_of(tmp_path)
+
+    assert "Stale: seen 10 h ago" in words(client, f"/plans/{plan.plan_id}")
+    assert "10 h 45 min" not in words(client, "/clusters/late?size=500")
+
+
+def test_a_forecast_of_restarts_warns_of_them(client: Client) -> None:
+    """Some seconds without service are not the worst of it where clients could not come back."""
+    read = words(client, "/clusters/east")
+    restarts = read[read.index("Restarts how long") :]
+    assert restarts.index("Restart no broker") < restarts.index("Clean shutdown")
+
+
+def test_information_is_no_further_trouble(client: Client) -> None:
+    """The headline does not count it."""
+    assert "1 for information" in words(client, "/clusters/east")
 
 
 def test_a_cluster_that_was_planned_for_and_never_observed(copied: Path, plans: Plans) -> None:

@@ -88,7 +88,7 @@ ACK_STATE_SELDOM = RowCheck(
     order=45,
     title="What is acknowledged is written seldom",
     advice=(
-        "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
+        "Of a namespace: `pulsar-admin namespaces set-persistence NS -r 1` (its -e -w -a as they are): once a second.",
         f"Of all others: `{CURSOR_WRITES}=1` in broker.conf, its default; brokers restart for it.",
         "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
         "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
@@ -219,7 +219,7 @@ ACK_STATE_OFTEN = RowCheck(
     order=46,
     title="What is acknowledged is written often, and bookies bear it",
     advice=(
-        "Write it more seldom: pulsar-admin namespaces set-persistence -r 0.2 (its -e -w -a as they are): once in 5 s.",
+        "Once in 5 s: `pulsar-admin namespaces set-persistence NS -r 0.2` (its -e -w -a as they are).",
         "What is acknowledged in between comes again where a broker dies: have consumers bear that first.",
         "Find ack holes (check ack-holes): fewer consumers of a subscription, or quicker ones, write less each time.",
         "Delete subscriptions that nobody needs (check subscription-abandoned): each has a cursor of its own.",
