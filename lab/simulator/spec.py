@@ -177,6 +177,9 @@ class ReplicatorSpec:
         connected: Whether its producer there is connected.
         rate_out: Messages a second to it.
         expired_rate: Messages a second that expire before they are sent.
+        delay_s: Seconds that what is on its way has been (``replicationDelayInSeconds``).
+        inbound: Whether a producer of that cluster is connected here (``inboundConnection``).
+        rate_in: Messages a second from there.
     """
 
     cluster: str
@@ -184,6 +187,9 @@ class ReplicatorSpec:
     connected: bool = True
     rate_out: float = 0.0
     expired_rate: float = 0.0
+    delay_s: int = 0
+    inbound: bool = False
+    rate_in: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
