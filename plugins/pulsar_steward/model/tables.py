@@ -159,8 +159,8 @@ TOPICS = Table(
             "replication_json",
             Kind.STRING,
             "an array with an object a remote cluster: `cluster`, `connected`, `backlog_entries`, `message_rate_out`,"
-            " `expired_rate`, `delay_seconds` of what is on its way, `inbound` (that cluster is connected in turn) and its"
-            " `message_rate_in`; null: replicated to none",
+            " `expired_rate`, `delay_seconds` of what is on its way, `inbound` (that cluster is connected in turn) and"
+            " its `message_rate_in`; null: replicated to none",
         ),
     ),
 )

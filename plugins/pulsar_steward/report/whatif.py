@@ -45,11 +45,11 @@ NOT_KNOWN_OF_A_LOSS = (
 )
 """The same for a lost member."""
 
-_MISSING = "{:<18} {:<16} {:>14} {:>9}  {:<16}"
+_MISSING = "{:<18} {:<14} {:>16} {:>9}  {:<16}"
 _KEPT = ("lost", "not told")
 _LEGEND = (
-    "not sent: entries, of which a batch of messages is one; with m: messages. Served by: the cluster that lacks the"
-    " least. Subscriptions lost: their positions are at no other cluster."
+    "Served by: the cluster that lacks the least. Entries: a batch of messages is one. Subscriptions lost: their"
+    " positions are at no other cluster."
 )
 
 _NAME = 18
@@ -188,9 +188,10 @@ def _unsent(each: Missing) -> tuple[str, str]:
         return f"all {bytes_in_words(each.stored_bytes, rounded=True)}", ""
     if each.entries is None:
         return "not told", "not told"
-    amount = f"{each.entries:,}" if each.messages is None else f"{each.messages:,} m"
     if not each.entries:
-        return "0", ""
+        return "nothing", ""
+    entries = counted(each.entries, "entry", "entries")
+    amount = entries if each.messages is None else counted(each.messages, "message")
     return amount, "not told" if each.delay_seconds is None else seconds_in_words(each.delay_seconds, rounded=True)
 
 

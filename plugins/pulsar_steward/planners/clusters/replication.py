@@ -36,13 +36,13 @@ told as (
     from replicators r left join sizes using (topic)
         left join ages on ages.topic = r.topic and slowest_subscription = 'pulsar.repl.' || remote
     where of_users(r.topic))
-select namespace, remote, count(*) as topics, count_if(entries > 0) as waiting,
-    count_if(entries > 0 and connected = false) as cut, sum(entries)::bigint as entries,
-    case when count_if(entries > 0 and messages is null) = 0
+select namespace, remote, count(*) as topics, count(*) filter (entries > 0) as waiting,
+    count(*) filter (entries > 0 and connected = false) as cut, sum(entries)::bigint as entries,
+    case when count(*) filter (entries > 0 and messages is null) = 0
         then coalesce(sum(entries * messages) filter (entries > 0), 0)::bigint end as messages,
     case when count(message_rate_out) = count(*) then sum(message_rate_out) end as rate_out,
-    case when count_if(entries > 0 and delay is null) = 0 then max(delay) end as delay_seconds,
-    case when count(inbound) = count(*) then count_if(inbound) end as inbound,
+    case when count(*) filter (entries > 0 and delay is null) = 0 then max(delay) end as delay_seconds,
+    case when count(inbound) = count(*) then count(*) filter (inbound) end as inbound,
     case when count(inbound) = count(*) then coalesce(sum(inbound_rate), 0) end as rate_in
 from told group by namespace, remote order by namespace, remote
 """
@@ -167,7 +167,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
         entries = counted(sum(each.entries for each in sent), "entry waits", "entries wait")
         said = [
             f"{entries} to be sent from {self.sender} to {self.receiver}, {for_long}" if waiting else "nothing waits",
-            f"{cut:,} of {counted(waiting, 'topic')} not connected" if waiting else "",
+            f"{cut:,} of {counted(waiting, 'topic')} not connected" if cut else "",
         ]
         received = [each.received_topics for each in self.namespaces]
         if not self.receiver_read:
