@@ -158,15 +158,16 @@ def _loss(loss: Loss, width: int) -> Iterator[Text]:
     """A line a namespace of which something would be missing, and how many would be whole; 78 columns."""
     missing = [each for each in loss.namespaces if not each.is_complete]
     yield from wrapped(f"If {loss.cluster} were lost now, the others would be missing, by namespace:", width)
-    yield from heading(_MISSING.format("namespace", "served by", "not sent", "waits for", "subscriptions"))
+    yield from heading(_MISSING.format("namespace", "served by", "not sent", "waits for", "subscriptions").rstrip())
     for each in missing[:LISTED]:
         name, served = each.namespace, each.served_by[0] if each.served_by else "nobody else"
         if len(name) > _NAME:
             yield Text(name)
             name = ""
+        kept = f"{each.subscriptions:,} kept" if each.subscriptions else ""
         numbers = (each.subscriptions_lost, each.subscriptions_unknown)
         lost, unknown = (f"{number:,} {words}" if number else "" for number, words in zip(numbers, _KEPT, strict=True))
-        yield Text(_MISSING.format(name, served, *_unsent(each), lost or unknown or "kept").rstrip())
+        yield Text(_MISSING.format(name, served, *_unsent(each), lost or unknown or kept).rstrip())
         more = [f"and {unknown}"] if lost and unknown else []
         more += (
             [f"{counted(each.unsent_topics, 'topic is', 'topics are')} not sent there"] if each.unsent_topics else []
