@@ -15,7 +15,7 @@ BOTH = ("east", "west")
 ORDERS = "acme/orders"
 
 
-def topic_of(namespace: str = ORDERS, number: int = 0, **replication: Any) -> dict[str, Any]:
+def topic_of(namespace: Any = ORDERS, number: Any = 0, **replication: Any) -> dict[str, Any]:
     """A row of the table `topics`; `replication` is its figures of another cluster, if it is replicated."""
     told = json.dumps([{"connected": True, "backlog_entries": 0, "message_rate_out": 1.0} | replication])
     row = {"topic": name_of(namespace, number), "namespace": namespace, "subscriptions": 1, "storage_bytes": 1000}
