@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
@@ -53,7 +53,7 @@ def move_namespace(
     policy: PolicyFile = None,
     json: AsJson = False,
 ) -> None:
-    """Looks at each stage of moving a namespace. Changes nothing. Exit code: 0 all ready, 1 not yet, 2 could not look."""
+    """Looks at each stage of moving a namespace, and changes nothing. Exit code: 0 ready, 1 not, 2 could not look."""
     if not is_namespace(namespace):
         raise ConfigurationError(f"{namespace!r} is no namespace: give it as tenant/namespace")
     thresholds = load_policy(policy)
@@ -66,13 +66,12 @@ def move_namespace(
             raise ConfigurationError(f"--to {to}: it is at {name} already: name another cluster")
         say(f"looking at {namespace} at {name} and {to}")
         with ThreadPoolExecutor(max_workers=2) as pool:
-            here, there = pool.map(lambda pair: look_at(*pair, namespace), ((source, name), (target, to)))
+            here, there = pool.map(look_at, (source, target), (name, to), (namespace, namespace))
         if here.policies is None:
             raise ConfigurationError(f"{name} has no namespace {namespace}: name the cluster that it leaves by --from")
         here, there = _with_partitions(here, there, source, target)
     shelf = SnapshotShelf(snapshots_uri(snapshots))
     now = datetime.now(UTC)
-    wanted = timedelta(minutes=empty_minutes)
     looks = empty_looks(shelf.diagnosed(name, MAX_LOOKS), namespace) if empty_minutes and not here.clients else ()
     facts = _facts(shelf, (name, to), thresholds)
     move = stages_of(namespace, here, there, Empty(wanted_seconds=MINUTE * empty_minutes, now=now, looks=looks), facts)

@@ -174,6 +174,7 @@ class _Looking:
                 positions={
                     subscription: Position(
                         entries=max(told.msg_backlog, 0),
+                        consumers=len(told.consumers),
                         messages_per_entry=max((c.avg_messages_per_entry for c in told.consumers), default=0) or None,
                         replicated=flags.get(name, {}).get(subscription),
                     )

@@ -26,9 +26,11 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
         entries: Entries that it has not acknowledged; a batch of messages is one entry.
         messages_per_entry: Messages in an entry, by what consumers got lately; None: not told.
         replicated: Whether its position goes along to other clusters; None: its topic was not asked.
+        consumers: Connected consumers.
     """
 
     entries: int
+    consumers: int = 0
     messages_per_entry: int | None = None
     replicated: bool | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.topics import partitioned_topic
@@ -16,18 +17,36 @@ if TYPE_CHECKING:
 
 KEEPS_POSITIONS = "enableReplicatedSubscriptions"
 
+RENEWED_SECONDS = 60
+"""Age of brokers' statistics at most: the two ends may be of different moments."""
+
+Place = tuple[str, str]
+"""A topic and the name of a subscription."""
+
 Amount = tuple[int, int | None]
 """Entries, and messages in each; None: not told."""
 
 
 def positions_of(source: NamespaceLook, target: NamespaceLook) -> Iterator[Point]:
     """Points about the durable subscriptions of the source's loaded topics."""
-    held = {(topic, name): each for topic, told in source.loaded.items() for name, each in told.positions.items()}
+    every = {(topic, name): each for topic, told in source.loaded.items() for name, each in told.positions.items()}
+    if not every:
+        yield ready(f"{source.cluster} has no loaded topic with a subscription")
+        return
+    taken = {
+        (topic, name)
+        for topic, name in every
+        if (told := target.loaded.get(topic)) and name in told.positions and told.positions[name].consumers
+    }
+    if taken:
+        yield ready(f"{counted(len(taken), 'subscription')} with consumers at {target.cluster} already")
+    held = {place: each for place, each in every.items() if place not in taken}
     yield from _along(held, source)
-    yield from _levels(held, source, target)
+    if held:
+        yield from _levels(held, source, target)
 
 
-def _along(held: dict[tuple[str, str], Position], source: NamespaceLook) -> Iterator[Point]:
+def _along(held: dict[Place, Position], source: NamespaceLook) -> Iterator[Point]:
     """Whether positions are replicated, by the source."""
     if source.settings.get(KEEPS_POSITIONS, "true").lower() == "false":
         yield not_yet(f"{source.cluster} replicates no positions: its brokers have `{KEEPS_POSITIONS}=false`")
@@ -43,40 +62,49 @@ def _along(held: dict[tuple[str, str], Position], source: NamespaceLook) -> Iter
         yield unknown(f"whether the position of {words} is replicated: too many to ask, or not told")
 
 
-def _levels(held: dict[tuple[str, str], Position], source: NamespaceLook, target: NamespaceLook) -> Iterator[Point]:
+def _levels(held: dict[Place, Position], source: NamespaceLook, target: NamespaceLook) -> Iterator[Point]:
     """What is left to read at both ends."""
-    absent: dict[tuple[str, str], Amount] = {}
-    again: list[Amount] = []
-    missed: list[Amount] = []
-    unloaded = 0
-    for (topic, name), here in held.items():
-        if topic not in target.loaded:
-            unloaded += 1
-        elif (there := target.loaded[topic].positions.get(name)) is None:
-            absent[topic, name] = here.entries, here.messages_per_entry
-        elif there.entries > here.entries:
-            again.append((there.entries - here.entries, here.messages_per_entry or there.messages_per_entry))
-        elif there.entries < here.entries:
-            missed.append((here.entries - there.entries, here.messages_per_entry or there.messages_per_entry))
-    if absent:
-        calls = (call(target, "topics", "create-subscription", *_named(topic, name)) for topic, name in absent)
-        words = counted(len(absent), "subscription is", "subscriptions are")
-        amount = _in_words(list(absent.values()))
-        yield not_yet(f"{words} not at {target.cluster}: made now, they would miss {amount}", calls)
-    if unloaded:
-        words = counted(unloaded, "subscription")
-        yield unknown(f"positions of {words} at {target.cluster}, which has not loaded their topics")
-    level = len(held) - len(absent) - unloaded - len(again) - len(missed)
-    said = [f"{counted(level, 'subscription')} with as much to read at both"]
-    said += [f"{counted(len(again), 'subscription')} would read {_in_words(again)} again"] if again else []
-    said += [f"{counted(len(missed), 'subscription')} would miss up to {_in_words(missed)}"] if missed else []
-    yield not_yet("; ".join(said)) if missed and _is_still(source, target) else ready("; ".join(said))
+    found: defaultdict[str, dict[Place, Amount]] = defaultdict(dict)
+    for place, here in held.items():
+        kind, amount = _compared(place, here, source, target)
+        found[kind][place] = amount
+    here, there = source.cluster, target.cluster
+    for kind, of_kind in sorted(found.items()):
+        many, amount = counted(len(of_kind), "subscription"), _in_words(list(of_kind.values()))
+        match kind:
+            case "absent":
+                calls = (call(target, "topics", "create-subscription", *_named(*place)) for place in of_kind)
+                yield not_yet(f"{many} missing at {there}: made now, they would miss {amount}", calls)
+            case "missed":
+                yield not_yet(f"{many} would miss {amount}: read these at {here} first")
+            case "unloaded":
+                yield unknown(f"positions of {many} at {there}, which has not loaded their topics")
+            case "again":
+                yield ready(f"{many} would read {amount} again")
+            case "coming":
+                yield ready(f"{many} with {amount} on the way to {there}")
+            case _:
+                yield ready(f"{many} with as much to read at both")
 
 
-def _is_still(source: NamespaceLook, target: NamespaceLook) -> bool:
-    """True if nothing is on its way any more that the target could still get."""
-    sent = (topic.replication.get(target.pulsar_name) for topic in source.loaded.values())
-    return not any(each.entries or each.rate_out for each in sent if each is not None)
+def _compared(place: Place, here: Position, source: NamespaceLook, target: NamespaceLook) -> tuple[str, Amount]:
+    """How the target compares, and by how much."""
+    topic, name = place
+    if topic not in target.loaded:
+        return "unloaded", (0, None)
+    there = target.loaded[topic].positions.get(name)
+    if there is None:
+        return "absent", (here.entries, here.messages_per_entry)
+    fewer, size = here.entries - there.entries, here.messages_per_entry or there.messages_per_entry
+    if fewer > 0:
+        return "coming" if fewer <= _on_its_way(source, target, topic) else "missed", (fewer, size)
+    return "again" if fewer < 0 else "same", (-fewer, size)
+
+
+def _on_its_way(source: NamespaceLook, target: NamespaceLook, topic: str) -> float:
+    """Entries at most by which the target is behind, as they wait or were sent since either end renewed its figures."""
+    link = source.loaded[topic].replication.get(target.pulsar_name)
+    return link.entries + (link.rate_out or 0) * RENEWED_SECONDS if link else 0
 
 
 def _named(topic: str, subscription: str) -> tuple[str, ...]:

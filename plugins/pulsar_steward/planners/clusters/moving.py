@@ -199,7 +199,8 @@ class _Moving:
         source, target = self._source, self._target
         if target.pulsar_name not in source.replicated_to:
             made = call(source, "namespaces", "set-clusters", self._namespace, "--clusters", self._both())
-            yield not_yet(f"policies at {source.cluster} do not replicate to {target.pulsar_name}", [made])
+            words = "do not replicate to it; what was published before they do is never sent"
+            yield not_yet(f"policies at {source.cluster} {words}", [made])
             return
         yield ready(f"policies at {source.cluster} replicate to {target.pulsar_name}")
         without = [name for name, topic in source.loaded.items() if target.pulsar_name not in topic.replication]
