@@ -112,7 +112,7 @@ class _Looking:
             migrated=bool(migration and migration.migrated),
             migrates_to=(migration and migration.migrated_cluster_url and migration.migrated_cluster_url.service) or "",
         )
-        if base.policies is not None:
+        if base.policies is not None and base.serves:
             owners = self._owners()
             statistics = self._statistics(owners)
             found = msgspec.structs.replace(

@@ -94,6 +94,12 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         """Clusters that its policies replicate to, this one included; none: they do not tell."""
         return frozenset((self.policies or {}).get("replication_clusters") or ())
 
+    @property
+    def serves(self) -> bool:
+        """True if the cluster may serve the namespace by its policies; brokers refuse to tell its topics otherwise."""
+        named = self.replicated_to | frozenset((self.policies or {}).get("allowed_clusters") or ())
+        return self.policies is not None and (not named or self.pulsar_name in named)
+
     def parts(self) -> frozenset[str]:
         """Full names of all topics and partitions that have to be loaded somewhere to be replicated."""
         numbered = (f"{topic}-partition-{place}" for topic, count in self.topics.items() for place in range(count))

@@ -212,6 +212,9 @@ class _Moving:
     def topics(self) -> Iterator[Point]:
         """Stage 3: topics that the target lacks, and numbers of partitions that differ."""
         here, there = self._source.topics, self._target.topics
+        if not self._target.serves:
+            yield not_yet(f"{self._target.cluster} does not serve the namespace yet: see stages 1 and 2")
+            return
         missing = [name for name in here if name not in there]
         fewer = [name for name in here if name in there and here[name] != there[name]]
         if missing:

@@ -134,6 +134,7 @@ def test_ceilings_are_those_of_snapshots(
     ("a topic is not", 2, {"loaded": {TOPIC: LoadedTopic(positions={}, replication={})}}, {}, NOT_YET, TOPIC),
     ("a part was not read", 2, {"unread": ("topics of b",)}, {}, UNKNOWN, "topics of b"),
     ("as many topics", 3, {}, {}, READY, "1 topic at both"),
+    ("nobody serves it", 3, {}, {"policies": {"replication_clusters": ["east"]}}, NOT_YET, "see stages 1 and 2"),
     ("a topic is missing", 3, {}, {"topics": {}}, NOT_YET, f"topics create {TOPIC}"),
     ("partitions are missing", 3, {"topics": {TOPIC: 4}}, {"topics": {}}, NOT_YET, f"{TOPIC} --partitions 4"),
     ("fewer partitions", 3, {"topics": {TOPIC: 4}}, {"topics": {TOPIC: 2}}, NOT_YET, "update-partitioned-topic"),
