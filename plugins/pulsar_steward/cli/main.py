@@ -43,7 +43,7 @@ COMMANDS = {
         "whatif:whatif", "Says how full the members of a logical cluster are, and what a change would do."
     ),
     "move-namespace": ListedCommand(
-        "move_namespace:move_namespace", "Looks at each stage of moving a namespace to another cluster."
+        "move_namespace:move_namespace", "Looks at each stage of moving a namespace, and changes nothing."
     ),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."

@@ -88,12 +88,15 @@ class _Looking:
         """Makes all calls."""
         reader, version = self._reader, self._reader.version()
         clusters = reader.clusters()
+        seconds = self._configuration.get("clusterMigrationCheckDurationSeconds", "")
         base = NamespaceLook(
             cluster=cluster,
             pulsar_name=self._pulsar_name,
             url=self._settings.bases[0],
             version=version,
-            settings=self._configuration,
+            store=self._configuration.get("configurationMetadataStoreUrl", ""),
+            keeps_positions=self._configuration.get("enableReplicatedSubscriptions", "true").lower() != "false",
+            migration_seconds=int(seconds) if seconds.isdecimal() else 0,
             clusters=frozenset(clusters),
             tenant_clusters=reader.allowed_clusters(self._namespace.partition("/")[0]),
             policies=self._policies(),

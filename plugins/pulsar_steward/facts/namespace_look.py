@@ -60,7 +60,9 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         pulsar_name: Its own name.
         url: Its admin address, for calls to copy.
         version: Pulsar version of the broker that responded.
-        settings: Settings of that broker.
+        store: Addresses of its configuration store; empty: not told.
+        keeps_positions: False if its brokers replicate no positions of subscriptions.
+        migration_seconds: How often its brokers look for Pulsar's own migration; 0: never.
         clusters: Clusters that its configuration store has.
         addresses: Admin and service address of some of these, where they are told.
         tenant_clusters: Clusters that may serve the tenant; None: there is no such tenant.
@@ -77,7 +79,9 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
     pulsar_name: str
     url: str
     version: str
-    settings: dict[str, str]
+    store: str = ""
+    keeps_positions: bool = True
+    migration_seconds: int = 0
     clusters: frozenset[str]
     addresses: dict[str, tuple[str | None, str | None]] = {}
     tenant_clusters: frozenset[str] | None

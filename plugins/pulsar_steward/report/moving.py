@@ -14,13 +14,13 @@ from pulsar_steward.report.checkup.text import STYLES, fitting, wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.planners.clusters.stages import Move
+    from pulsar_steward.planners.clusters.stages import StagedMove
 
 _STYLES = {Standing.READY: "clear", Standing.NOT_YET: "warning", Standing.UNKNOWN: "unknown"}
 _MARKS = {Standing.READY: "+ ", Standing.NOT_YET: "- ", Standing.UNKNOWN: "? "}
 
 
-def move_lines(move: Move, width: int) -> Iterator[Text]:
+def move_lines(move: StagedMove, width: int) -> Iterator[Text]:
     """The move, stage by stage; calls are never wrapped, so that they can be copied."""
     width = fitting(width)
     yield from wrapped(f"{move.namespace}: from {move.source} to {move.target}", width, style="heading")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.planners.clusters.differences import Differences
     from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
-    from pulsar_steward.planners.clusters.losing import Loss, Missing
+    from pulsar_steward.planners.clusters.losing import LostCluster, MissingNamespace
     from pulsar_steward.planners.clusters.model import MemberUse, Use
     from pulsar_steward.planners.clusters.place import NamespacePlacement
 
@@ -79,7 +79,7 @@ class WhatIfReport:
     unknown: tuple[str, ...]
     taken_at: datetime
     primary: str | None = None
-    loss: Loss | None = None
+    loss: LostCluster | None = None
 
 
 def document(report: WhatIfReport) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
     yield from _part("Not known", (*report.unknown, *NEVER_KNOWN), width)
 
 
-def _loss(loss: Loss, width: int) -> Iterator[Text]:
+def _loss(loss: LostCluster, width: int) -> Iterator[Text]:
     """A line a namespace of which something would be missing, and how many would be whole; 78 columns."""
     missing = [each for each in loss.namespaces if not each.is_complete]
     yield from wrapped(f"If {loss.cluster} were lost now, the others would be missing, by namespace:", width)
@@ -183,7 +183,7 @@ def _loss(loss: Loss, width: int) -> Iterator[Text]:
     yield from wrapped(_LEGEND, width, style="quiet")
 
 
-def _unsent(each: Missing) -> tuple[str, str]:
+def _unsent(each: MissingNamespace) -> tuple[str, str]:
     """What is not sent yet, and for how long the longest has waited."""
     if not each.served_by:
         return f"all {bytes_in_words(each.stored_bytes, rounded=True)}", ""

@@ -53,7 +53,7 @@ class _Topic(msgspec.Struct, frozen=True):
     topic: str
 
 
-class Missing(msgspec.Struct, frozen=True, kw_only=True):
+class MissingNamespace(msgspec.Struct, frozen=True, kw_only=True):
     """What would be missing of a namespace; None: not told.
 
     Attributes:
@@ -90,15 +90,15 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.served_by) and self.entries is not None and nothing
 
 
-class Loss(msgspec.Struct, frozen=True, kw_only=True):
+class LostCluster(msgspec.Struct, frozen=True, kw_only=True):
     """The loss of a cluster: its namespaces, those that nobody else serves first, then by what waits."""
 
     cluster: str
-    namespaces: tuple[Missing, ...]
+    namespaces: tuple[MissingNamespace, ...]
     lower_bound: bool
 
 
-def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> Loss:
+def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> LostCluster:
     """What the other members would be missing if a cluster were lost as it was at its snapshot.
 
     Args:
@@ -121,7 +121,7 @@ def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> Loss:
         for name in names
     ]
     found.sort(key=lambda each: (bool(each.served_by), each.is_complete, -(each.entries or 0), each.namespace))
-    return Loss(cluster=cluster, namespaces=tuple(found), lower_bound=not lost.whole)
+    return LostCluster(cluster=cluster, namespaces=tuple(found), lower_bound=not lost.whole)
 
 
 def _receivers(name: str, lost: ReplicationEnd, others: Sequence[ReplicationEnd]) -> list[ReplicationEnd]:
@@ -170,9 +170,9 @@ def _subscriptions(
 
 def _missing(
     held: _Held, receivers: Sequence[ReplicationEnd], lost: ReplicationEnd, kept: Sequence[bool | None]
-) -> Missing:
+) -> MissingNamespace:
     sent = lost.sent.get((held.namespace, receivers[0].pulsar_name)) if receivers else None
-    return Missing(
+    return MissingNamespace(
         namespace=held.namespace,
         topics=held.topics,
         served_by=tuple(each.name for each in receivers),

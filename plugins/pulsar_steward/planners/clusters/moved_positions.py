@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.namespace_look import NamespaceLook, Position
     from pulsar_steward.planners.clusters.stages import Point
 
-KEEPS_POSITIONS = "enableReplicatedSubscriptions"
-
 RENEWED_SECONDS = 60
 """Age of brokers' statistics at most: the two ends may be of different moments."""
 
@@ -48,8 +46,10 @@ def positions_of(source: NamespaceLook, target: NamespaceLook) -> Iterator[Point
 
 def _along(held: dict[Place, Position], source: NamespaceLook) -> Iterator[Point]:
     """Whether positions are replicated, by the source."""
-    if source.settings.get(KEEPS_POSITIONS, "true").lower() == "false":
-        yield not_yet(f"{source.cluster} replicates no positions: its brokers have `{KEEPS_POSITIONS}=false`")
+    if not source.keeps_positions:
+        yield not_yet(
+            f"{source.cluster} replicates no positions: its brokers have `enableReplicatedSubscriptions=false`"
+        )
     if apart := [place for place, each in held.items() if each.replicated is False]:
         calls = (
             call(source, "topics", "set-replicated-subscription-status", *_named(topic, name), "--enable")
@@ -68,21 +68,20 @@ def _levels(held: dict[Place, Position], source: NamespaceLook, target: Namespac
     for place, here in held.items():
         kind, amount = _compared(place, here, source, target)
         found[kind][place] = amount
-    here, there = source.cluster, target.cluster
     for kind, of_kind in sorted(found.items()):
-        many, amount = counted(len(of_kind), "subscription"), _in_words(list(of_kind.values()))
+        many, words = counted(len(of_kind), "subscription"), _in_words(list(of_kind.values()))
         match kind:
             case "absent":
                 calls = (call(target, "topics", "create-subscription", *_named(*place)) for place in of_kind)
-                yield not_yet(f"{many} missing at {there}: made now, they would miss {amount}", calls)
+                yield not_yet(f"{many} missing at {target.cluster}: made now, they would miss {words}", calls)
             case "missed":
-                yield not_yet(f"{many} would miss {amount}: read these at {here} first")
+                yield not_yet(f"{many} would miss {words}: read these at {source.cluster} first")
             case "unloaded":
-                yield unknown(f"positions of {many} at {there}, which has not loaded their topics")
+                yield unknown(f"positions of {many} at {target.cluster}, which has not loaded their topics")
             case "again":
-                yield ready(f"{many} would read {amount} again")
+                yield ready(f"{many} would read {words} again")
             case "coming":
-                yield ready(f"{many} with {amount} on the way to {there}")
+                yield ready(f"{many} with {words} on the way to {target.cluster}")
             case _:
                 yield ready(f"{many} with as much to read at both")
 

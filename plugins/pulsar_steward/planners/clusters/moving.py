@@ -22,7 +22,7 @@ from pulsar_steward.model.units import counted, named, seconds_in_words, time_in
 from pulsar_steward.planners.clusters.model import RESOURCES
 from pulsar_steward.planners.clusters.moved_positions import positions_of
 from pulsar_steward.planners.clusters.place import WORDS
-from pulsar_steward.planners.clusters.stages import Move, Point, Stage, call, not_yet, ready, unknown
+from pulsar_steward.planners.clusters.stages import Point, Stage, StagedMove, call, not_yet, ready, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,9 +38,6 @@ NOT_COMPARED = frozenset(
     {"bundles", "replication_clusters", "allowed_clusters", "migrated", "deleted", "auth_policies"}
 )
 """Policies that differ between clusters by their nature; `auth_policies` hold names of roles."""
-
-CHECKS_SECONDS = "clusterMigrationCheckDurationSeconds"
-STORE = "configurationMetadataStoreUrl"
 
 _EMPTY = """
 select coalesce(sum(producers), 0)::bigint as producers, coalesce(sum(consumers), 0)::bigint as consumers
@@ -88,7 +85,7 @@ def stages_of(
     target: NamespaceLook,
     empty: Empty,
     members: tuple[MemberFacts, MemberFacts] | None = None,
-) -> Move:
+) -> StagedMove:
     """All stages.
 
     Args:
@@ -110,7 +107,7 @@ def stages_of(
         ("The source has been empty for long enough", moving.emptied(empty)),
     )
     stages = tuple(_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1))
-    return Move(namespace=namespace, source=source.cluster, target=target.cluster, stages=stages)
+    return StagedMove(namespace=namespace, source=source.cluster, target=target.cluster, stages=stages)
 
 
 def _stage(number: int, title: str, points: Iterable[Point]) -> Stage:
@@ -127,8 +124,7 @@ class _Moving:
         self._tenant = namespace.partition("/")[0]
         self._source = source
         self._target = target
-        store = source.settings.get(STORE)
-        self._shared = bool(store) and store == target.settings.get(STORE)
+        self._shared = bool(source.store) and source.store == target.store
 
     def allowed(self) -> Iterator[Point]:
         """Stage 1: what has to be so before anything is replicated."""
@@ -326,12 +322,9 @@ class _Moving:
             return
         _, service = target.addresses.get(target.pulsar_name, (None, None))
         begun = source.migrated or bool((source.policies or {}).get("migrated"))
-        checks = source.settings.get(CHECKS_SECONDS, "0")
-        if checks in {"", "0"}:
-            words = (
-                f"brokers of {source.cluster} have `{CHECKS_SECONDS}=0` and never begin one: set it and restart them"
-            )
-            yield not_yet(words)
+        if not source.migration_seconds:
+            words = "have `clusterMigrationCheckDurationSeconds=0` and never begin one: set it and restart them"
+            yield not_yet(f"brokers of {source.cluster} {words}")
         if source.migrates_to and source.migrates_to != service:
             yield not_yet(
                 f"{source.cluster} sends clients to {source.migrates_to}, and not to {service or 'the target'}"

@@ -50,7 +50,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
 
 
-class Move(msgspec.Struct, frozen=True, kw_only=True):
+class StagedMove(msgspec.Struct, frozen=True, kw_only=True):
     """A move as it stands."""
 
     format: Literal["pulsar-steward/move-namespace"] = FORMAT

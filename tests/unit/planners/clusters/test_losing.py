@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.planners.clusters.losing import Missing, loss_of
+from pulsar_steward.planners.clusters.losing import MissingNamespace, loss_of
 from tests.unit.planners.clusters.replicating import ORDERS, name_of, subscribed, taken, topic_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def test_what_no_topic_tells_is_not_told(tmp_path: Path) -> None:
     """Policies name the other cluster, and no loaded topic has a replicator to it."""
     members = {name: taken(tmp_path, name) for name in ("east", "west")}
     (found,) = loss_of("east", members).namespaces
-    assert isinstance(found, Missing)
+    assert isinstance(found, MissingNamespace)
     assert (found.served_by, found.entries, found.is_complete) == (("west",), None, False)
     with pytest.raises(ConfigurationError, match="members are east, west"):
         loss_of("north", members)

@@ -47,7 +47,7 @@ def look(name: str, **changed: Any) -> NamespaceLook:
         "pulsar_name": name,
         "url": f"http://{name}:8080",
         "version": "4.0.7",
-        "settings": {"clusterMigrationCheckDurationSeconds": "60"},
+        "migration_seconds": 60,
         "clusters": BOTH,
         "addresses": {name: (f"http://{name}:8080", f"pulsar://{name}:6650")},
         "tenant_clusters": BOTH,
@@ -60,7 +60,8 @@ def look(name: str, **changed: Any) -> NamespaceLook:
 
 def stage(number: int, east: dict[str, Any] | None = None, west: dict[str, Any] | None = None, **empty: Any) -> Stage:
     """One stage of the move from east to west; both ends with these changes."""
-    told = Empty(**{"wanted_seconds": 3600, "now": NOW} | empty)
+    usual: dict[str, Any] = {"wanted_seconds": 3600, "now": NOW}
+    told = Empty(**usual | empty)
     return stages_of(NAMESPACE, look("east", **east or {}), look("west", **west or {}), told).stages[number - 1]
 
 
@@ -102,9 +103,9 @@ def test_the_target_has_to_be_allowed(east: dict[str, Any], west: dict[str, Any]
 
 def test_what_one_store_holds_is_said_once() -> None:
     """Of two clusters behind one configuration store the tenant is one."""
-    store = {"settings": {"configurationMetadataStoreUrl": "zk:a:2181"}, "tenant_clusters": None}
+    store = {"store": "zk:a:2181", "tenant_clusters": None}
     assert words(stage(1, store, store)).count("tenants create") == 1
-    apart = {**store, "settings": {"configurationMetadataStoreUrl": "zk:b:2181"}}
+    apart = {**store, "store": "zk:b:2181"}
     assert words(stage(1, store, apart)).count("tenants create") == 2
 
 
@@ -164,7 +165,7 @@ def test_ceilings_are_those_of_snapshots(
     ("too old", 7, {**BUSY, "version": "2.10.4"}, {}, NOT_YET, "Pulsar 2.10.4 has none"),
     ("whole clusters", 7, {**BUSY, "version": "3.0.7"}, {}, NOT_YET, "migrates whole clusters only"),
     ("no release", 7, {**BUSY, "version": "acme"}, {}, UNKNOWN, "no release of Apache Pulsar's"),
-    ("nobody begins it", 7, {**BUSY, "settings": {}}, {}, NOT_YET, "DurationSeconds=0` and never begin one"),
+    ("nobody begins it", 7, {**BUSY, "migration_seconds": 0}, {}, NOT_YET, "DurationSeconds=0` and never begin one"),
     ("it would end system topics", 7, {**BUSY, "version": "3.3.2"}, {}, NOT_YET, "Before 3.3.4, 4.0.2, Pulsar's own"),
     ("not begun", 7, BUSY, {}, NOT_YET, "namespaces update-migration-state acme/orders --migrated"),
     ("elsewhere", 7, {**BUSY, "migrates_to": "pulsar://x:1"}, {}, NOT_YET, "and not to pulsar://west:6650"),
@@ -206,7 +207,7 @@ def test_positions(here: Position, there: Position | None, sent: dict[str, Any],
 
 def test_positions_that_brokers_replicate_at_all() -> None:
     """A setting of brokers says that none goes along; positions of topics that are not loaded are not told."""
-    settings = {"settings": {"enableReplicatedSubscriptions": "false"}, "loaded": loaded("west", billing=at(1))}
+    settings = {"keeps_positions": False, "loaded": loaded("west", billing=at(1))}
     assert "replicates no positions" in words(stage(5, settings, {"loaded": loaded("east", billing=at(1))}))
     resting = stage(5, {"loaded": loaded("west", billing=at(1))}, {"loaded": {}})
     assert (resting.standing, "which has not loaded their topics" in words(resting)) == (UNKNOWN, True)
