@@ -199,6 +199,10 @@ class _Moving:
             yield not_yet(f"policies at {source.cluster} {words}", [made])
             return
         yield ready(f"policies at {source.cluster} replicate to {target.pulsar_name}")
+        if target.serves and source.pulsar_name not in target.replicated_to:
+            made = call(target, "namespaces", "set-clusters", self._namespace, "--clusters", self._both())
+            words = "does not replicate back: positions go along both ways or not at all, and nothing could go back"
+            yield ready(f"{target.cluster} {words}", [made])
         without = [name for name, topic in source.loaded.items() if target.pulsar_name not in topic.replication]
         if without:
             words = counted(len(without), "loaded topic has no replicator", "loaded topics have no replicator")
