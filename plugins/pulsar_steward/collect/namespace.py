@@ -35,6 +35,9 @@ MAX_ASKED = 100
 REPLICATORS = "pulsar.repl."
 """Prefix of the names of other clusters' producers, which brokers before 4.0 list among the clients'."""
 
+FIRST = frozenset({"earliest", "-1:-1:-1"})
+"""Values of `replicationStartAt` with which a topic is replicated from its first message on, in lower case."""
+
 T = TypeVar("T")
 
 
@@ -96,6 +99,7 @@ class _Looking:
             version=version,
             store=self._configuration.get("configurationMetadataStoreUrl", ""),
             keeps_positions=self._configuration.get("enableReplicatedSubscriptions", "true").lower() != "false",
+            sends_all=self._configuration.get("replicationStartAt", "").lower() in FIRST,
             migration_seconds=int(seconds) if seconds.isdecimal() else 0,
             clusters=frozenset(clusters),
             tenant_clusters=reader.allowed_clusters(self._namespace.partition("/")[0]),

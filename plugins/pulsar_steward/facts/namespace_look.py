@@ -62,6 +62,7 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         version: Pulsar version of the broker that responded.
         store: Addresses of its configuration store; empty: not told.
         keeps_positions: False if its brokers replicate no positions of subscriptions.
+        sends_all: True if replication of a topic begins with its first message, and not with the next one.
         migration_seconds: How often its brokers look for Pulsar's own migration; 0: never.
         clusters: Clusters that its configuration store has.
         addresses: Admin and service address of some of these, where they are told.
@@ -81,6 +82,7 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     store: str = ""
     keeps_positions: bool = True
+    sends_all: bool = False
     migration_seconds: int = 0
     clusters: frozenset[str]
     addresses: dict[str, tuple[str | None, str | None]] = {}

@@ -195,8 +195,8 @@ class _Moving:
         source, target = self._source, self._target
         if target.pulsar_name not in source.replicated_to:
             made = call(source, "namespaces", "set-clusters", self._namespace, "--clusters", self._both())
-            words = "do not replicate to it; what was published before they do is never sent"
-            yield not_yet(f"policies at {source.cluster} {words}", [made])
+            begins = "with all that its topics hold" if source.sends_all else "with what is published from then on"
+            yield not_yet(f"policies at {source.cluster} do not replicate to it; that begins {begins}", [made])
             return
         yield ready(f"policies at {source.cluster} replicate to {target.pulsar_name}")
         if target.serves and source.pulsar_name not in target.replicated_to:

@@ -140,6 +140,8 @@ def test_ceilings_are_those_of_snapshots(
         READY,
         "http://west:8080 namespaces set-clusters acme/orders --clusters east,west",
     ),
+    ("from now on", 2, {"policies": {}}, {}, NOT_YET, "begins with what is published from then on"),
+    ("from the first", 2, {"policies": {}, "sends_all": True}, {}, NOT_YET, "begins with all that its topics hold"),
     ("a topic is not", 2, {"loaded": {TOPIC: LoadedTopic(positions={}, replication={})}}, {}, NOT_YET, TOPIC),
     ("a part was not read", 2, {"unread": ("topics of b",)}, {}, UNKNOWN, "topics of b"),
     ("as many topics", 3, {}, {}, READY, "1 topic at both"),
