@@ -43,20 +43,26 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
     checkup: Checkup | None
     at_links: Annotated[
         tuple[str, ...], Meta(description="ids of its troubles that are told once, at a link with another cluster")
-    ] = ()
+    ]
 
     @classmethod
     def of(cls, cluster: str, region: str | None, result: Checkup | str) -> Self:
         """A cluster with its check-up, or with the reason why there is none."""
+        made, reason, outcome, health = None, "", CheckupOutcome.COULD_NOT_LOOK, ClusterHealth.UNKNOWN
         if isinstance(result, str):
-            health, outcome = ClusterHealth.UNKNOWN, CheckupOutcome.COULD_NOT_LOOK
-            return cls(
-                cluster=cluster, region=region, health=health, outcome=outcome, could_not_look=result, checkup=None
-            )
-        counts, known = result.counts, result.about.complete and result.counts.checks_clear
-        health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
+            reason = result
+        else:
+            made, outcome, counts = result, result.outcome, result.counts
+            known = result.about.complete and bool(counts.checks_clear)
+            health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
         return cls(
-            cluster=cluster, region=region, health=health, outcome=result.outcome, could_not_look="", checkup=result
+            cluster=cluster,
+            region=region,
+            health=health,
+            outcome=outcome,
+            could_not_look=reason,
+            checkup=made,
+            at_links=(),
         )
 
     @property
@@ -106,7 +112,7 @@ class FleetCheckup(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="the worst of all clusters")]
     clusters: Annotated[tuple[FleetCluster, ...], Meta(description="the worst first")]
     in_common: Annotated[tuple[InCommon, ...], Meta(description="troubles, versions and regions, information")]
-    links: Annotated[tuple[Link, ...], Meta(description="replication between two of them, as both ends tell it")] = ()
+    links: Annotated[tuple[Link, ...], Meta(description="replication between two of them, as both ends tell it")]
 
 
 def fleet_checkup(clusters: Iterable[FleetCluster], ends: Sequence[ReplicationEnd] = ()) -> FleetCheckup:
