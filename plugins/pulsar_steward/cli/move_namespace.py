@@ -13,6 +13,7 @@ from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.options import PolicyFile
 from pulsar_steward.cli.output import print_lines, progress, tell_exactly, width
 from pulsar_steward.cli.paths import snapshots_uri
+from pulsar_steward.collect.kafka.settings import KAFKA_VARIABLE
 from pulsar_steward.collect.namespace import MAX_ASKED, look_at, partitions_of, serves
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.facts.namespace_look import NamespaceLook
@@ -57,7 +58,9 @@ def move_namespace(
     if not is_namespace(namespace):
         raise ConfigurationError(f"{namespace!r} is no namespace: give it as tenant/namespace")
     thresholds = load_policy(policy)
-    members = {each.name: each for each in members_of(fleet, thresholds)}
+    members = {
+        each.name: each for each in members_of(fleet, thresholds) if KAFKA_VARIABLE not in (each.variables or {})
+    }
     with progress() as say:
         target = _settings("--to", to, members, thresholds)
         name = from_ or _source(namespace, to, members, thresholds)
@@ -89,7 +92,7 @@ def _settings(given_by: str, name: str, members: dict[str, FleetTarget], policy:
         ConfigurationError: If the fleet has no such cluster, or it cannot be reached as the fleet says.
     """
     if name not in members:
-        raise ConfigurationError(f"{given_by} {name}: the fleet has {', '.join(sorted(members))}")
+        raise ConfigurationError(f"{given_by} {name}: of Pulsar clusters the fleet has {', '.join(sorted(members))}")
     member = members[name]
     if member.variables is None:
         raise ConfigurationError(f"{given_by} {name}: {member.trouble}")

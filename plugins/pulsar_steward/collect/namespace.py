@@ -15,7 +15,7 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, NotFound
 from pulsar_steward.facts.namespace_look import ClientGroup, LoadedTopic, NamespaceLook, Position, Replicating
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
-from pulsar_steward.model.cluster import identity_of
+from pulsar_steward.model.cluster import configuration_store_id, identity_of
 from pulsar_steward.model.pulsar_versions import MIGRATES_NAMESPACES, release_of
 from pulsar_steward.model.subscription import HolderKind, kind_of_cursor
 from pulsar_steward.model.topics import is_own_topic, partitioned_topic
@@ -97,7 +97,7 @@ class _Looking:
             pulsar_name=self._pulsar_name,
             url=self._settings.bases[0],
             version=version,
-            store=self._configuration.get("configurationMetadataStoreUrl", ""),
+            store=configuration_store_id(self._configuration) or "",
             keeps_positions=self._configuration.get("enableReplicatedSubscriptions", "true").lower() != "false",
             sends_all=self._configuration.get("replicationStartAt", "").lower() in FIRST,
             migration_seconds=int(seconds) if seconds.isdecimal() else 0,

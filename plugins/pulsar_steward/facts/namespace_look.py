@@ -60,7 +60,7 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         pulsar_name: Its own name.
         url: Its admin address, for calls to copy.
         version: Pulsar version of the broker that responded.
-        store: Addresses of its configuration store; empty: not told.
+        store: Id of its configuration store; empty: not told.
         keeps_positions: False if its brokers replicate no positions of subscriptions.
         sends_all: True if replication of a topic begins with its first message, and not with the next one.
         migration_seconds: How often its brokers look for Pulsar's own migration; 0: never.

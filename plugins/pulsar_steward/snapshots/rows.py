@@ -6,14 +6,17 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.system import System
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a snapshot, with the names of unread brokers and namespaces.
 
     `read_from` and `read_until` are when the reading of brokers began and ended, UTC; `served_elsewhere` are namespaces
-    that are listed, but that only other clusters serve. All are None in snapshots of 0.2.0.
+    that are listed, but that only other clusters serve; clusters with one `configuration_store_id` share that store.
+    All are None in snapshots of 0.2.0.
     """
 
     snapshot_id: str
@@ -32,6 +35,21 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     read_until: datetime | None = None
     bookies: int | None = None
     served_elsewhere: tuple[str, ...] | None = None
+    configuration_store_id: str | None = None
+    system: System = System.PULSAR
+    servers: str | None = None
+
+    def require_pulsar(self) -> None:
+        """Checks that the snapshot is of a Pulsar cluster: nothing else is ever planned for, or changed.
+
+        Raises:
+            ConfigurationError: If it is of another system.
+        """
+        if self.system is not System.PULSAR:
+            raise ConfigurationError(
+                f"{self.snapshot_id} is a snapshot of a {self.system.called} cluster, which Steward only looks at:"
+                " nothing is planned for it, and nothing in it is changed. `steward checkup` tells what to do by hand"
+            )
 
     @property
     def identity(self) -> ClusterIdentity:

@@ -162,7 +162,7 @@ def test_the_source_is_the_one_that_serves_it(steward: Steward, tmp_path: Path) 
 @row_by_row(
     "options, words",
     (["shop", "--to", "b"], "give it as tenant/namespace"),
-    ([NAMESPACE, "--to", "c"], "--to c: the fleet has a, b"),
+    ([NAMESPACE, "--to", "c"], "--to c: of Pulsar clusters the fleet has a, b"),
     ([NAMESPACE, "--to", "a", "--from", "a"], "it is at a already"),
 )
 def test_what_is_not_understood(steward: Steward, tmp_path: Path, options: list[str], words: str) -> None:
