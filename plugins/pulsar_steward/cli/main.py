@@ -42,6 +42,9 @@ COMMANDS = {
     "whatif": ListedCommand(
         "whatif:whatif", "Says how full the members of a logical cluster are, and what a change would do."
     ),
+    "move-namespace": ListedCommand(
+        "move_namespace:move_namespace", "Looks at each stage of moving a namespace, and changes nothing."
+    ),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),

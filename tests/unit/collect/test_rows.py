@@ -330,6 +330,20 @@ def test_what_brokers_tell_of_each_remote_cluster_is_kept() -> None:
     ]
 
 
+def test_what_comes_from_a_remote_cluster_is_told_while_it_is_connected() -> None:
+    """Brokers tell 0 of a cluster that is not connected, and of what waits without a connection: that is no figure."""
+    specs = (
+        ReplicatorSpec("east", 3, delay_s=4, inbound=True, rate_in=2.0),
+        ReplicatorSpec("west", 3, connected=False, delay_s=4, rate_in=2.0),
+    )
+    _, both = replicated(**{each.cluster: replicator(each) for each in specs})
+    names = ("delay_seconds", "inbound", "message_rate_in")
+    assert [tuple(each[name] for name in names) for each in json.loads(both or "")] == [
+        (4, True, 2.0),
+        (None, False, None),
+    ]
+
+
 def test_what_a_broker_leaves_out_is_no_trouble() -> None:
     """Rates that a broker leaves out are 0, and the state of the connection is unknown."""
     _, told = replicated(west={"replicationBacklog": 7})
@@ -339,4 +353,7 @@ def test_what_a_broker_leaves_out_is_no_trouble() -> None:
         "backlog_entries": 7,
         "message_rate_out": 0.0,
         "expired_rate": 0.0,
+        "delay_seconds": None,
+        "inbound": False,
+        "message_rate_in": None,
     }
