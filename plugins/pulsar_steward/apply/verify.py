@@ -10,7 +10,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
-from pulsar_steward.model.isolation import allowed_brokers
+from pulsar_steward.model.isolation import AllowedBrokers
 from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import counted, named
@@ -111,13 +111,14 @@ def _outside(reader: LiveReader, batch: Batch) -> str | None:
     moved = {each.namespace for each in changes if isinstance(each, UnloadBundle)}
     outside, within = [], set[str]()
     try:
-        policies, brokers = reader.isolation_policies(), reader.brokers()
+        brokers = reader.brokers()
+        allowed_brokers = AllowedBrokers(reader.isolation_policies(), brokers)
         for broker in brokers:
             for name in reader.owned_by(broker):
                 namespace, _, bundle = name.rpartition("/")
                 if namespace not in moved and not any(group.claims(namespace) for group in groups):
                     continue
-                allowed = allowed_brokers(policies, namespace, brokers)
+                allowed = allowed_brokers.of(namespace)
                 within.update(brokers if allowed is None else allowed)
                 if allowed is not None and broker not in allowed and reader.topic_in(namespace, bundle) is not None:
                     outside.append(f"{broker} owns {name}")

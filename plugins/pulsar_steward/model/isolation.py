@@ -3,13 +3,14 @@
 Read in apache/pulsar (`NamespaceIsolationPolicies`, `NamespaceIsolationPolicyImpl`, `LoadManagerShared`): a pattern
 has to match a broker's whole host, without its port. A namespace with a policy gets the primary brokers; it gets the
 secondary ones too while fewer primaries than `min_limit` are active. A namespace without a policy gets the brokers that
-are primary for no policy. If brokers' behaviour is uncertain, fewer brokers are allowed here, never more.
+are primary for no policy. If brokers' behaviour is uncertain, fewer brokers are allowed here, never more. No policy is
+about the namespaces in which brokers check themselves, whatever its patterns match: each stays with its broker.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ import msgspec
 
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.bundles import is_heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,8 +59,8 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         return f"{' and '.join(self.namespaces)} on {brokers}"
 
     def claims(self, namespace: str) -> bool:
-        """True if it is, or may be, about a namespace (``tenant/namespace``)."""
-        return _matches(self.namespaces, namespace, unreadable=True)
+        """True if it is, or may be, about a namespace (``tenant/namespace``); False for brokers' heartbeats."""
+        return _matches(self.namespaces, namespace, unreadable=True) and not is_heartbeat(namespace)
 
     def primaries(self, brokers: Iterable[str]) -> frozenset[str]:
         """Those of these brokers (``host:webport``) that are primary for it."""
@@ -95,28 +97,42 @@ def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy
     return policies
 
 
-def allowed_brokers(
-    policies: Mapping[str, IsolationPolicy], namespace: str, brokers: Iterable[str]
-) -> tuple[str, ...] | None:
-    """Brokers that may own the namespace's bundles, sorted; None: no policy restricts it.
-
-    If several policies match, a broker uses the first one in its hash map. So only brokers that all of them allow are
-    returned.
+class AllowedBrokers:
+    """Brokers that isolation policies leave to each namespace.
 
     Args:
         policies: All policies of the cluster, by name.
-        namespace: ``tenant/namespace``.
         brokers: Active brokers, ``host:webport``.
     """
-    everyone = frozenset(brokers)
-    matching = [policy for policy in policies.values() if policy.claims(namespace)]
-    if matching:
-        allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
-        return tuple(sorted(allowed))
-    claimed = _of_hosts(
-        [pattern for policy in policies.values() for pattern in policy.primary], everyone, unreadable=True
-    )
-    return tuple(sorted(everyone - claimed)) if claimed else None
+
+    def __init__(self, policies: Mapping[str, IsolationPolicy], brokers: Iterable[str]) -> None:
+        self._policies = dict(policies)
+        self._everyone = frozenset(brokers)
+        # Of many thousand namespaces each is matched once, and brokers once for all that the same policies are about.
+        self._of_namespace = cache(self._look_up)
+        self._of_policies = cache(self._look_up_together)
+
+    def of(self, namespace: str) -> frozenset[str] | None:
+        """Brokers that may own the bundles of a namespace (``tenant/namespace``); None: no policy restricts it.
+
+        If several policies match, a broker uses the first one in its hash map. So only brokers that all of them allow
+        are returned.
+        """
+        return self._of_namespace(namespace)
+
+    def _look_up(self, namespace: str) -> frozenset[str] | None:
+        about = tuple(name for name, policy in self._policies.items() if policy.claims(namespace))
+        return None if is_heartbeat(namespace) else self._of_policies(about)
+
+    def _look_up_together(self, names: tuple[str, ...]) -> frozenset[str] | None:
+        if names:
+            return frozenset.intersection(*(_candidates(self._policies[name], self._everyone) for name in names))
+        claimed = _of_hosts(
+            [pattern for policy in self._policies.values() for pattern in policy.primary],
+            self._everyone,
+            unreadable=True,
+        )
+        return self._everyone - claimed if claimed else None
 
 
 def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[str]:
@@ -133,7 +149,7 @@ def _of_hosts(patterns: Iterable[str], brokers: Iterable[str], *, unreadable: bo
     return frozenset(broker for broker in brokers if _matches(patterns, _host(broker), unreadable=unreadable))
 
 
-@lru_cache(maxsize=10_000)  # every namespace asks for the hosts of all brokers
+@lru_cache(maxsize=10_000)  # every policy asks for the hosts of all brokers
 def _host(broker: str) -> str:
     # A Java URL keeps the brackets of an IPv6 host and the case of a name; `hostname` would not.
     return urlsplit(f"//{broker}").netloc.rpartition(":")[0]
@@ -142,10 +158,15 @@ def _host(broker: str) -> str:
 def _matches(patterns: Iterable[str], text: str, *, unreadable: bool) -> bool:
     """True if any pattern matches the whole text; `unreadable` is the result for a pattern that only Java accepts."""
     for pattern in patterns:
-        try:
-            if re.fullmatch(pattern, text):
-                return True
-        except re.error:
-            if unreadable:
-                return True
+        compiled = _compiled(pattern)
+        if unreadable if compiled is None else compiled.fullmatch(text):
+            return True
     return False
+
+
+@lru_cache(maxsize=10_000)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None
