@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.simulator import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import BrokenJson, ClusterSpec, Fault, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
@@ -41,6 +41,7 @@ SPEC = ClusterSpec(
         for name in ("shop/orders", "shop/carts", "news/all")
     ),
     loads=(LoadSpec(cpu_percent=20.0),) * 4,
+    configuration={"exposeTopicLevelMetricsInPrometheus": "false"},
 )
 """Four brokers on hosts of their own, which share three namespaces evenly."""
 
@@ -200,12 +201,23 @@ def _protected(site: Worksite) -> None:
     site.policy = wanting(FIRST_TWO, apply={"protected_namespaces": ["shop/carts"]})
 
 
+def _protected_others(site: Worksite) -> None:
+    site.policy = wanting(FIRST_TWO, apply={"protected_namespaces": ["news/*"]})
+
+
+def _silent(site: Worksite) -> None:
+    """The metrics of a broker that keeps serving others end before its topics."""
+    site.simulator.faults.add(Fault(BrokenJson(), path="/metrics/", broker_id=site.brokers[3], times=None))
+
+
 HARM = {
     "a broker of it ended": (_killed, "group_brokers: the group holds 1 running broker"),
     "another policy": (_claimed, "group_unclaimed: the isolation policy other is about shop/carts already"),
     "no longer wanted": (_unwanted, "group_wanted: the group shop is none by now"),
-    "no room": (_full, "group_room: with all bundles of its namespaces, each of 2 brokers would have"),
+    "no room": (_full, "would have 45 topics, more than 9 (partition_ceiling.critical_topics_per_broker)"),
+    "no topics told": (_silent, "did not report their loaded topics, so that nobody knows what there is room for"),
     "protected": (_protected, "protected: shop/carts, which it is about, is protected"),
+    "protected others": (_protected_others, "protected: news/all, which could not be on 127.0.0.1:"),
 }
 
 
@@ -338,3 +350,20 @@ def test_a_group_of_an_idle_namespace_stops_no_planning(tmp_path: Path) -> None:
         plan, _ = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,)).observe()
     (step,) = plan.batches[0].steps
     assert isinstance(step.change, SetIsolation)
+
+
+def test_heartbeats_of_brokers_are_of_no_group(tmp_path: Path) -> None:
+    """A group of all namespaces moves none of them; its batch is proved, and nothing is found outside of it then."""
+    with a_worksite(tmp_path, SPEC, policy=wanting({**FIRST_TWO, "namespaces": [".*"]})) as site:
+        seeing = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+        beats = {broker: heartbeats(site, broker) for broker in site.brokers}
+        assert all(beats.values())
+        assert set(seeing.carry_out(the_plan(seeing))) == {"done"}
+        assert {broker: heartbeats(site, broker) for broker in site.brokers} == beats
+        plan, found = seeing.observe()
+        assert (plan.batches, found) == ((), {})
+
+
+def heartbeats(site: Worksite, broker: str) -> list[str]:
+    """Bundles of a broker that hold the namespaces in which brokers check themselves."""
+    return sorted(name for name in site.simulator.owned_bundles()[broker] if f"{broker}/" in name)

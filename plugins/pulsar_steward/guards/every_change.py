@@ -11,7 +11,7 @@ from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.guards.window_times import closes_at, opens_at
 from pulsar_steward.model.pulsar_versions import objection_to, tried_as
 from pulsar_steward.model.step import SetIsolation
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
@@ -179,8 +179,16 @@ class Protected(Guard):
         found = facts.isolation() if protected else None
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        claimed = found.claimed(change.before, change.after) if found else ()
-        first = next((name for name in claimed if naming(name, protected) is not None), None)
+        about = dict.fromkeys(found.claimed(change.before, change.after), "which it is about,") if found else {}
+        losing = found.losing(found.after(change)) if found else {}
+        about |= {
+            name: f"which could not be on {named(sorted(brokers))} any more,"
+            for name, brokers in losing.items()
+            if name not in about
+        }
+        first = next((name for name in about if naming(name, protected) is not None), None)
         if first is not None:
-            return self.result(f"{first}, which it is about, is protected {key}", passed=False)
-        return self.result(f"no namespace that it is about is protected {key}", passed=True)
+            return self.result(f"{first}, {about[first]} is protected {key}", passed=False)
+        return self.result(
+            f"no namespace that it is about, or that loses brokers to it, is protected {key}", passed=True
+        )

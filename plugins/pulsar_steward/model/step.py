@@ -267,14 +267,6 @@ class SetIsolation(msgspec.Struct, frozen=True, kw_only=True, tag="set_isolation
         """The change that restores the former policy."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
-    @property
-    def only_loosens(self) -> bool:
-        """True if it adds neither a namespace nor a broker: nothing is kept to fewer brokers than before."""
-        if self.after is None or self.before is None:
-            return self.after is None
-        less, more = self.after, self.before
-        return set(less.namespaces) <= set(more.namespaces) and set(less.primary) == set(more.primary)
-
     def made_in(self, policies: Mapping[str, IsolationPolicy]) -> dict[str, IsolationPolicy]:
         """These policies of a cluster, by name, as they are after it."""
         others = {name: each for name, each in policies.items() if name != self.policy}
