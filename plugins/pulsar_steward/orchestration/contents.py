@@ -10,6 +10,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import (
+    BROKER_GROUP,
     BUNDLE_SPLIT,
     Batch,
     content_digest,
@@ -138,7 +139,7 @@ def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
 def unasked_batches(
     plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]
 ) -> tuple[Batch, ...]:
-    """Splits, and changes of namespaces' settings, that nobody is asked about, as a person said no to them.
+    """Splits, groups of brokers, and namespaces' settings that nobody is asked about, as a person said no to them.
 
     A no to moves is one to splits that move parts.
     """
@@ -146,7 +147,7 @@ def unasked_batches(
     return tuple(
         batch
         for batch in plan.batches
-        if batch.kind == BUNDLE_SPLIT
+        if batch.kind in {BUNDLE_SPLIT, BROKER_GROUP}
         or any(isinstance(change, ChangeSetting) and change.topic is None for change in batch.changes)
         if silence_of(batch, silenced)[0] or contents.rejection_of(contents.of_batch(batch.batch_id), lately)
     )

@@ -181,8 +181,7 @@ class SnapshotFacts(ClusterFacts):
         planning = self._planning
         for step in self._earlier:
             if isinstance(step.change, SetIsolation) and isinstance(planning.isolation, Isolation):
-                divided = planning.isolation.after(step.change).allowed(namespace)
-                return None if divided is None else frozenset(divided)
+                return planning.isolation.after(step.change).allowed(namespace)
         allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
 

@@ -79,8 +79,10 @@ def _with_moves(
     steps, findings = begun
     theirs = [stay for stay in facts.leaving.values() if group.isolation.claims(stay.namespace)]
     allowed = {stay.namespace: now.allowed(stay.namespace) for stay in theirs}
-    facts = msgspec.structs.replace(facts, allowed={name: may for name, may in allowed.items() if may is not None})
-    search = Relocation(planning, Room(facts, coordinators_held(planning), planning.policy))
+    restricted = {name: tuple(sorted(may)) for name, may in allowed.items() if may is not None}
+    room = Room(msgspec.structs.replace(facts, allowed=restricted), coordinators_held(planning), planning.policy)
+    search = Relocation(planning, room)
+    search.make(planning.moves, facts)
     outside = search.in_order(stay for stay in theirs if _is_outside(stay, allowed))
     most = planning.policy.broker_group_remedy.most_moves
     for stay in outside[:most]:
@@ -112,7 +114,7 @@ def _with_moves(
     return Proposal(batches=(batch,), notes=tuple(notes))
 
 
-def _is_outside(stay: PlacedBundle, allowed: dict[str, tuple[str, ...] | None]) -> bool:
+def _is_outside(stay: PlacedBundle, allowed: dict[str, frozenset[str] | None]) -> bool:
     may = allowed[stay.namespace]
     return may is not None and stay.owner not in may
 
