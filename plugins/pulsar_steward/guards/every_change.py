@@ -166,7 +166,7 @@ class Protected(Guard):
     ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one of them."""
+        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one or that takes its brokers."""
         if isinstance(step.change, SetIsolation):
             return self._of_group(step.change, facts, policy)
         namespace = step.change.namespace
@@ -176,16 +176,14 @@ class Protected(Guard):
 
     def _of_group(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         protected, key = policy.apply.protected_namespaces, "(policy key apply.protected_namespaces)"
-        found = facts.isolation() if protected else None
+        if not protected:
+            return self.result(f"no namespace is protected {key}", passed=True)
+        found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        about = dict.fromkeys(found.claimed(change.before, change.after), "which it is about,") if found else {}
-        losing = found.losing(found.after(change)) if found else {}
-        about |= {
-            name: f"which could not be on {named(sorted(brokers))} any more,"
-            for name, brokers in losing.items()
-            if name not in about
-        }
+        about = dict.fromkeys(found.claimed(change.before, change.after), "which it is about,")
+        for name, brokers in found.losing(found.after(change)).items():
+            about.setdefault(name, f"which could not be on {named(sorted(brokers))} any more,")
         first = next((name for name in about if naming(name, protected) is not None), None)
         if first is not None:
             return self.result(f"{first}, {about[first]} is protected {key}", passed=False)
