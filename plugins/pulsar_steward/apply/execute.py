@@ -227,10 +227,24 @@ class _BatchRun:
             last = perform(self._context, kind_of(way.change), begun.before, begun.clearance)
             self._cluster.called()
             if last.continuation is None or attempt == MAX_ATTEMPTS:
-                self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
+                result = self._looked_beside(way, begun.before, _given_up(last, attempt))
+                self._record(step, self._looked_after(watch, step, result), intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.continuation)
+
+    def _looked_beside(self, step: Step, before: Before, result: Result) -> Result:
+        """Result with all that was lost beside a done change, which stops the batch."""
+        if result.outcome is not Outcome.DONE:
+            return result
+        try:
+            lost = [each.words for each in kind_of(step.change).beside(before, self._context.reader) if each.lost]
+        except AdminError as error:
+            lost = [f"what it did beside cannot be read: {error}"]
+        if not lost:
+            return result
+        values = {**result.values, "health": {"level": Level.WORSE.value}}
+        return msgspec.structs.replace(result, reason="; ".join([result.reason, *lost]), values=values)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
         """Result with the health after the change, by which the batch slows down or stops."""

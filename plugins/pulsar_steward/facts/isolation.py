@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.isolation import IsolationPolicy, allowed_brokers
+from pulsar_steward.model.isolation import IsolationPolicy, Reach, allowed_brokers
 
 if TYPE_CHECKING:
     from pulsar_steward.model.step import SetIsolation
@@ -44,6 +44,12 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(
             name for name in self.namespaces if any(each is not None and each.claims(name) for each in policies)
         )
+
+    def reach(self, change: SetIsolation) -> Reach:
+        """Namespaces and running brokers that the former or the new policy matches."""
+        policies = [each for each in (change.before, change.after) if each is not None]
+        brokers = frozenset[str]().union(*(each.members(self.loads) for each in policies))
+        return Reach(namespaces=self.claimed(*policies), brokers=tuple(sorted(brokers)))
 
     def allowed(self, namespace: str) -> tuple[str, ...] | None:
         """Running brokers that may own the namespace's bundles, sorted; None: every broker."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.isolation import by_hand
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.report.approval_group import further, warning_of
 from pulsar_steward.report.what_changed import what_changed
@@ -161,7 +162,7 @@ def decision_of(
         stays=_stays(plan, batch),
         why=_why(batch),
         clients=_clients(batch, policy),
-        beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
+        beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step)), *_open(batch.steps)),
         undo=_undo(batch.steps, losing),
         rejected=_rejected(batch),
         without_loss="" if batch.is_rollback else _without_loss(losing),
@@ -308,7 +309,19 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
+def _open(steps: Iterable[Step]) -> Iterator[str]:
+    """Isolation policies are about whatever matches them, also once they are set."""
+    if any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps):
+        yield "Namespaces and brokers that match the policy later will belong to the group too."
+
+
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
+    """How far it can be undone, and how a person undoes an isolation policy that guards would not let Steward undo."""
+    by = [step.change for step in steps if isinstance(step.change, SetIsolation) and step.undo is None]
+    return " ".join([_undoable(steps, losing), *(f"By hand: {by_hand(change)}" for change in by[:1])])
+
+
+def _undoable(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
     moving = any(step.moving_messages.lost for step in steps)
     lost = "deleted messages" if losing else "lost messages" if moving else ""
