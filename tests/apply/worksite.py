@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import Reach
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
@@ -227,9 +228,12 @@ class Worksite:
         """A step that makes a change of the cluster as it is now."""
         if not isinstance(change, SetIsolation):
             return a_step(change, step_id=step_id)
+        return a_step(change, step_id=step_id, reach=self.reach(change))
+
+    def reach(self, change: SetIsolation) -> Reach:
+        """What the change of an isolation policy is about now."""
         with self.context() as context:
-            reach = WholeLook(context.reader, self.policy).isolation().reach(change)
-        return a_step(change, step_id=step_id, reach=reach)
+            return WholeLook(context.reader, self.policy).isolation().reach(change)
 
     def record(self, plan: Plan, **options: Any) -> Plan:
         """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 STAYS = "bundles stay where they are"
 NO_POLICY = IsolationPolicy()
+MAX_IN_HEADLINE = 2
+"""Losses that the headline of a warning names; its sentences tell all."""
 
 
 class BeforeIsolation(Before, frozen=True):
@@ -143,8 +145,11 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
         losses = dict(_losses(self.change.before, self.change.after, reach))
         if not losses:
             return None
+        first, more = list(losses)[:MAX_IN_HEADLINE], len(losses) - MAX_IN_HEADLINE
         return ApprovalWarning(
-            headline="; ".join(losses), subject=f"the {self.name}", words=". ".join(filter(None, losses.values()))
+            headline="; ".join([*first, *([f"and {counted(more, 'more loss', 'more losses')}"] if more > 0 else [])]),
+            subject=f"the {self.name}",
+            words=". ".join(filter(None, losses.values())),
         )
 
     def _now(self, cluster: ClusterReader) -> IsolationPolicy | None:
@@ -200,8 +205,8 @@ def _fewer_brokers(before: IsolationPolicy, after: IsolationPolicy, reach: Reach
         yield (
             "has secondary brokers help later",
             (
-                f"secondary brokers help {who} where fewer than {after.least_primaries:,} primary brokers run, and not"
-                f" {before.least_primaries:,} as now"
+                f"while fewer than {after.least_primaries:,} of the primary brokers run, secondary ones help {who}, and"
+                f" not while fewer than {before.least_primaries:,} run, as now"
             ),
         )
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.changes.isolation import by_hand
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
-MAX_WORDS = 102
+MAX_WORDS = 107
 """Words of a card; an approval request adds a link and the plan's digest."""
 
 MAX_WORDS_STAYING = 14
@@ -51,6 +50,10 @@ MAX_NAME = 40
 
 LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
+
+
+TROUBLE_STAYS, NOTHING_CHANGES = "If rejected, the trouble stays.", "If rejected, nothing changes."
+"""What goes without saying: left out where words are short."""
 
 
 class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,11 +114,20 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         last = [self.clients, *self.beware, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *changes, stays, *last))
-        if left < 0:  # the plan's page has both
-            last = [each for each in last if each != self.without_loss]
+        left = MAX_WORDS - _words(self.headline, first, *changes, stays, *last)
+        if left < 0:  # the plan's page has all of it
+            last = [each for each in last if each not in {self.without_loss, TROUBLE_STAYS, NOTHING_CHANGES}]
             changes = changes[:1]
+            for line in (*changes, *self.beware):  # an isolation policy has any number of patterns
+                over = _words(self.headline, first, *changes, stays, *last) - MAX_WORDS
+                short = _cut_to(line.split(), max(_words(line) - max(over, 0), LEAST_WORDS))
+                changes = tuple(short if each == line else each for each in changes)
+                last = [short if each == line else each for each in last]
         return tuple(filter(None, (first, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
+
+
+def _words(*lines: str) -> int:
+    return sum(len(each.split()) for each in lines)
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -312,13 +324,14 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
 def _open(steps: Iterable[Step]) -> Iterator[str]:
     """Isolation policies are about whatever matches them, also once they are set."""
     if any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps):
-        yield "Namespaces and brokers that match the policy later will belong to the group too."
+        yield "Namespaces and brokers that match later join the group."
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     """How far it can be undone, and how a person undoes an isolation policy that guards would not let Steward undo."""
     by = [step.change for step in steps if isinstance(step.change, SetIsolation) and step.undo is None]
-    return " ".join([_undoable(steps, losing), *(f"By hand: {by_hand(change)}" for change in by[:1])])
+    former = ["delete the policy" if each.before is None else "set the former policy" for each in by]
+    return " ".join([_undoable(steps, losing), *(f"By hand: {words} (see the details)." for words in former[:1])])
 
 
 def _undoable(steps: Sequence[Step], losing: Sequence[Step]) -> str:
@@ -341,7 +354,7 @@ def _rejected(batch: Batch) -> str:
         if any(_evicts_now(step) for step in batch.steps):
             return "If rejected, brokers go on evicting unread messages over the present limit."
         stays = not batch.is_rollback and any(each.severity is not Severity.INFO for each in batch.findings)
-        return f"If rejected, {'the trouble stays' if stays else 'nothing changes'}."
+        return TROUBLE_STAYS if stays else NOTHING_CHANGES
     messages = total(loss.messages for loss in averted)
     if messages is None:
         return "If rejected, brokers may delete unread messages, how many is not known."

@@ -146,7 +146,7 @@ def _title(group: WantedGroup, *, policy: bool, moves: int) -> str:
     bundles = f"move {counted(moves, 'bundle')} to its brokers"
     if not policy:
         return f"Group {group.name}: {bundles}"
-    return f"Group {group.name}: set its isolation policy without an unload" + (f", then {bundles}" if moves else "")
+    return f"Group {group.name}: set its isolation policy" + (f", then {bundles}" if moves else "")
 
 
 def _later(group: WantedGroup, rest: int) -> str:
