@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import Reach
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
 
@@ -24,8 +25,15 @@ KIND = "bundle_balance"
 BATCH = "b1"
 
 
-def plan_of(cluster: str, changes: list[Change], now: datetime, identity: ClusterIdentity, policy: Policy) -> Plan:
-    """A plan of one batch."""
+def plan_of(
+    cluster: str,
+    changes: list[Change],
+    now: datetime,
+    identity: ClusterIdentity,
+    policy: Policy,
+    reach: Reach | msgspec.UnsetType = msgspec.UNSET,
+) -> Plan:
+    """A plan of one batch; `reach` is that of a change of an isolation policy."""
     nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
     steps = tuple(
         Step(
@@ -36,6 +44,7 @@ def plan_of(cluster: str, changes: list[Change], now: datetime, identity: Cluste
             touched=nobody,
             undo_note="made up",
             loss=lost_with(change),
+            reach=reach,
         )
         for number, change in enumerate(changes, start=1)
     )
