@@ -20,6 +20,7 @@ from pulsar_steward.pulsar import calls
 from pulsar_steward.pulsar.writer import Writer
 from pulsar_steward.report.decision import decision_of
 from tests.apply.seeing import Seeing
+from tests.apply.test_crash import crash
 from tests.apply.test_rollback import back_of, take_back
 from tests.apply.worksite import RUN, a_worksite, permitted, quick_policy, said
 from tests.builders import a_step
@@ -291,7 +292,8 @@ def _stray(site: Worksite, broker: str) -> None:
 OTHER = IsolationPolicy(("news/.*",), (r"127\.0\.0\.4",), (), Failover(FailoverLimits("1", "90")))
 
 
-def test_a_policy_that_is_lost_at_the_same_moment_is_a_fault(seeing: Seeing) -> None:
+@pytest.mark.parametrize("crashes", [False, True], ids=["at once", "after a crash"])
+def test_a_policy_that_is_lost_at_the_same_moment_is_a_fault(seeing: Seeing, *, crashes: bool) -> None:
     """Brokers write all policies as one: another one that is gone stops the batch, and is told with its text."""
     site = seeing.site
     site.policy = wanting(FIRST_TWO, guards={"least_brokers": 1})
@@ -303,7 +305,10 @@ def test_a_policy_that_is_lost_at_the_same_moment_is_a_fault(seeing: Seeing) -> 
         if "namespaceIsolationPolicies" in call.path:
             somebody_deletes(site, "other")
 
-    first, *rest = site.carry_out(plan, after=lose)
+    if crashes:
+        crash(site, plan, after="POST")
+        somebody_deletes(site, "other")
+    first, *rest = site.carry_out(plan, after=None if crashes else lose)
     assert (first.outcome, policies(site)) == ("done", {"shop": GROUP})
     assert rest
     assert {each.outcome for each in rest} == {"refused"}

@@ -18,7 +18,7 @@ from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
-from pulsar_steward.model.isolation import policies_in_words
+from pulsar_steward.model.isolation import Reach, policies_in_words
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
@@ -232,6 +232,7 @@ def _step(
         warning=warning.headline if warning else None,
         deletes_messages=kind.loses_messages,
         averts=averted(step.averts) if isinstance(step.averts, Loss) else None,
+        matches=(*step.reach.namespaces, *step.reach.brokers) if isinstance(step.reach, Reach) else (),
         undo_note=step.undo_note,
         undoable=step.undo is not None,
         needs=step.after,
