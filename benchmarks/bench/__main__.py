@@ -8,18 +8,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import subprocess
 import sys
 import tempfile
 import urllib.request
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
-import msgspec
 import psutil
 import pyspark
 from rich.console import Console
@@ -28,6 +25,7 @@ from benchmarks import machine_speed
 from benchmarks.bench.document import Measurements, markdown
 from benchmarks.bench.failover import TOPICS, Failover, failovers
 from benchmarks.bench.figures import Figures
+from benchmarks.bench.fleet import FleetFigures
 from benchmarks.bench.kept import FOLDER, KeptParts, committed
 from benchmarks.bench.median import median
 from benchmarks.bench.pages import PageFigures
@@ -35,20 +33,19 @@ from benchmarks.bench.profile import profiled
 from benchmarks.bench.real import Truth, compared
 from benchmarks.bench.size import Size
 from benchmarks.diagnose import TIMES, measure
-from benchmarks.processes import ROOT, told_by
+from benchmarks.processes import ROOT, simulated, told_by
 from benchmarks.telling import sayer, versions
 from lab.prerequisites import missing
 from pulsar_steward.pulsar.statistics import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 SIZES = (10_000, 1_000_000)
 PARTITIONS_A_BROKER = 10_000
 FEWEST_BROKERS = 3
 SAMPLE = 3_000
-SEED = 7
 MEMORY = {"PYSPARK_SUBMIT_ARGS": "--driver-memory 3g --conf spark.ui.showConsoleProgress=false pyspark-shell"}
 
 
@@ -72,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for partitions in arguments.sizes
         ]
         asking = kept.part("asking", Figures, partial(_asking, times, home, say), say)
+        fleet = kept.part("fleet", FleetFigures, partial(_fleet, home / "fleet", say), say)
         real = _may_run_pulsar(say)
         truth = kept.part("truth", Truth, partial(compared, home / "truth", MEMORY, say), say) if real else None
         lost = [
@@ -86,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sizes,
         planning,
         asking,
+        fleet,
         truth,
         lost,
         where_the_time_goes() if arguments.profile else [],
@@ -106,6 +105,13 @@ def _asking(times: int, home: Path, say: Callable[[str], None]) -> Figures:
     asking = _median(times, "benchmarks.bench.asking", home / "airflow")
     say(f"  {asking.seconds:.1f} s")
     return asking
+
+
+def _fleet(home: Path, say: Callable[[str], None]) -> FleetFigures:
+    say("a fleet")
+    fleet = told_by(FleetFigures, "benchmarks.bench.fleet", home)
+    say(f"  {fleet.clusters} clusters of {fleet.partitions:,} partitions: {fleet.checkup.seconds:.1f} s")
+    return fleet
 
 
 def measured(partitions: int, folder: Path, times: int, say: Callable[[str], None]) -> Size:
@@ -177,19 +183,6 @@ def _may_run_pulsar(say: Callable[[str], None]) -> bool:
     for complaint in complaints:
         say(f"  left out: {complaint}")
     return not complaints
-
-
-@contextmanager
-def simulated(partitions: int, brokers: int) -> Iterator[list[str]]:
-    """A made-up cluster in a process of its own; its admin URLs."""
-    options = {"--partitions": partitions, "--brokers": brokers, "--seed": SEED}
-    command = [sys.executable, "-m", "lab", "simulate", *(str(part) for pair in options.items() for part in pair)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603 - fixed arguments
-        try:
-            assert process.stdout is not None  # noqa: S101 - asked for above
-            yield msgspec.json.decode(process.stdout.readline())["admin_urls"]
-        finally:
-            process.terminate()
 
 
 def _machine() -> str:

@@ -7,9 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from benchmarks.bench.figures import Figures, told
 from pulsar_steward.errors import StewardError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 HEALTHY, FINDINGS = 0, 1
 FIRST_LINE = "its first line"
@@ -18,12 +22,17 @@ FIRST_LINE = "its first line"
 
 def main(*urls: str) -> None:
     """Looks once."""
-    command = [sys.executable, "-m", "pulsar_steward.cli", "checkup"]
+    told(looked(*(word for url in urls for word in ("--admin-url", url))))
+
+
+def looked(*options: str, outcomes: Collection[int] = (HEALTHY, FINDINGS)) -> Figures:
+    """Figures of one check-up with these options, which ends with one of these exit codes."""
+    command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", *options]
     began = time.perf_counter()
     with (
         tempfile.TemporaryFile() as report,
         subprocess.Popen(  # noqa: S603 - our own module
-            [*command, *(word for url in urls for word in ("--admin-url", url))],
+            command,
             stdout=report,
             stderr=subprocess.PIPE,
             text=True,
@@ -34,12 +43,12 @@ def main(*urls: str) -> None:
         first = time.perf_counter() - began
         said += process.stderr.read()
     seconds = time.perf_counter() - began
-    if process.returncode not in {HEALTHY, FINDINGS}:
+    if process.returncode not in outcomes:
         raise StewardError(f"steward checkup ended with {process.returncode}: {said.strip()}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu, peak = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
     parts = {FIRST_LINE: first}
-    told(Figures(seconds=seconds, cpu_seconds=cpu, peak_bytes=peak, what="checkups", count=1, parts=parts))
+    return Figures(seconds=seconds, cpu_seconds=cpu, peak_bytes=peak, what="checkups", count=1, parts=parts)
 
 
 if __name__ == "__main__":

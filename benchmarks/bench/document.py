@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from benchmarks.bench.figures import Figures
+    from benchmarks.bench.fleet import FleetFigures
     from benchmarks.bench.real import Cluster, Truth
     from benchmarks.bench.size import Size
 
@@ -34,6 +35,7 @@ class Measurements:
         sizes: Rising.
         planning: Measurements of planners.
         asking: From a trigger to an approval that waits.
+        fleet: Several clusters, looked at together.
         truth: A real cluster and a simulated one of the same shape.
         failovers: Real brokers that were lost, with few topics first.
         profile: Functions by their own time, of reading one broker's documents.
@@ -45,6 +47,7 @@ class Measurements:
     sizes: Sequence[Size]
     planning: Sequence[Figures]
     asking: Figures
+    fleet: FleetFigures
     truth: Truth | None
     failovers: Sequence[Failover]
     profile: Sequence[tuple[str, float]]
@@ -99,7 +102,7 @@ def markdown(bench: Measurements) -> str:
             for each in bench.planning
         ),
     ]
-    text += ["", "## Pages", "", *_pages(bench.sizes[-1])]
+    text += ["", "## A fleet", "", *_fleet(bench.fleet), "", "## Pages", "", *_pages(bench.sizes[-1])]
     if workers := bench.sizes[-1].diagnose.workers:
         text += ["", "## Spark's workers", "", *_workers(bench.sizes[-1].partitions, workers)]
     if bench.truth is not None:
@@ -114,6 +117,19 @@ def markdown(bench: Measurements) -> str:
 def _reached(bench: Measurements) -> Iterator[str]:
     if found := targets(bench.sizes, bench.planning, bench.asking):
         yield from ("## Targets", "", *lines(found), "")
+
+
+def _fleet(fleet: FleetFigures) -> Iterator[str]:
+    yield f"{fleet.clusters} clusters of {fleet.partitions:,} partitions, side by side, as `--fleet` looks at them."
+    yield ""
+    yield "| what | seconds | processor seconds | peak memory |"
+    yield "|---|---|---|---|"
+    each = fleet.checkup
+    memory = f"{_memory(each.peak_bytes)} a process"
+    yield f"| `steward checkup --fleet` | {each.seconds:.0f} | {each.cpu_seconds:.0f} | {memory} |"
+    yield f"| `steward whatif` on their snapshots | {fleet.placement:.1f} | | |"
+    first, later = fleet.page
+    yield f"| the page of all clusters, first and after it | {first:.2f}, {later:.3f} | | |"
 
 
 def _pages(size: Size) -> Iterator[str]:

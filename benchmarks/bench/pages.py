@@ -88,14 +88,14 @@ def main(snapshots: str) -> None:
         meter = Meter()
         first, later, sizes = {}, {}, {}
         for route, path in paths.items():
-            seconds, sizes[route] = asyncio.run(_asked(application(), path))
+            seconds, sizes[route] = asyncio.run(seconds_of(application(), path))
             first[route], later[route] = seconds[0], statistics.median(seconds[1:])
         figures = meter.figures("requests", len(paths) * (LATER + 1))
     told = PageFigures(figures=figures, first=first, later=later, sizes=sizes)
     sys.stdout.write(f"{msgspec.json.encode(told).decode()}\n")
 
 
-async def _asked(app: FastAPI, path: str) -> tuple[list[float], int]:
+async def seconds_of(app: FastAPI, path: str) -> tuple[list[float], int]:
     """Seconds of each request for a path, and bytes of the last answer."""
     outer = FastAPI(openapi_url=None)
     outer.mount("/steward", app)

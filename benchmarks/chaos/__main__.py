@@ -30,7 +30,7 @@ from lab.bookie import ADMIN_API
 from lab.cluster import running_lab
 from lab.errors import PrerequisiteMissingError
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.model import VERSIONS
+from lab.model import VERSIONS, LabOptions
 from lab.postgres import binaries, restartable_postgres
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def run_all(
         raise PrerequisiteMissingError("PostgreSQL is needed: install its package, such as Debian's `postgresql`")
     with ExitStack() as open_parts:
         brokers, bookie = dict(COMMON_SETTINGS) | SMALL_LEDGERS, ADMIN_API
-        lab = open_parts.enter_context(running_lab("chaos", home=home, broker_settings=brokers, bookie_settings=bookie))
+        options = LabOptions(hosts="distinct", broker_settings=brokers, bookie_settings=bookie)
+        lab = open_parts.enter_context(running_lab("chaos", home=home, **options))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()
         open_parts.callback(detour.close)

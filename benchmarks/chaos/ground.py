@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.chaos.holdings import ARCHIVED, REPLICATED
 from benchmarks.chaos.subscriptions import ABANDONED, IdleSubscriptions
@@ -17,21 +17,30 @@ from lab.request_log import RequestLogs
 from lab.waiting import wait_until
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import (
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SetIsolation,
+    SplitBundle,
+    UnloadBundle,
+)
 from pulsar_steward.model.units import GIB
-from pulsar_steward.policy.schema import Policy
+from pulsar_steward.policy.schema import Policy, WantedGroup
 from pulsar_steward.pulsar.owner import OwnerReader, cursors_in
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.statistics import bundles_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from random import Random
 
     from benchmarks.chaos.holdings import Holdings
     from lab.cluster import Lab
+    from pulsar_steward.model.isolation import IsolationPolicy
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import Change
 
@@ -42,8 +51,10 @@ WITH_SUBSCRIPTIONS = 2
 """Topics of each namespace that have some."""
 MOST_COORDINATORS = 32
 """Twice as many as at first; each raise is by one, and none is taken back."""
-KINDS = {"move": 10, "setting": 8, "coordinators": 4, "split": 2, "deletion": 5, "raise": 1}
+KINDS = {"move": 10, "setting": 8, "coordinators": 4, "split": 2, "deletion": 5, "raise": 1, "group": 2}
 """Kinds of change, and how often each is drawn."""
+GROUP: dict[str, Any] = {"name": "chaos", "namespaces": [NAMESPACES[-1]], "primary": [r"127\.0\.0\.[23]"]}
+"""The group of brokers that is set now and then, as the policy wants it; one broker is left to all others."""
 _TOPICS = [f"persistent://{namespace}/t-{number}" for namespace in NAMESPACES for number in range(TOPICS)]
 
 
@@ -58,6 +69,7 @@ class State:
         coordinators: Number of transaction coordinators.
         entries: Topics and their subscriptions to the entries that these have not read.
         held: Topics to the bytes or messages that nobody may delete.
+        isolation: Namespace isolation policies by name.
     """
 
     owners: Mapping[str, str]
@@ -66,6 +78,7 @@ class State:
     coordinators: int
     entries: Mapping[tuple[str, str], int]
     held: Mapping[str, int]
+    isolation: Mapping[str, IsolationPolicy]
 
     def bundles(self, namespace: str) -> list[str]:
         """A namespace's owned ranges."""
@@ -150,7 +163,17 @@ class Ground:
         admin = operator_of(self.lab)
         ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
         entries, held = self.subscriptions.entries(), self._holdings.held() if self._holdings else {}
-        return State(owners, frozenset(ranges), settings, admin.coordinators(), entries, held)
+        return State(owners, frozenset(ranges), settings, admin.coordinators(), entries, held, self._isolation())
+
+    def _isolation(self) -> dict[str, IsolationPolicy]:
+        with Reader(self.settings(Policy())) as reader:
+            return isolation_policies(reader.isolation_policies(self.lab.cluster))
+
+    def undo_groups(self) -> None:
+        """Has every broker serve every namespace again."""
+        if GROUP["name"] in self._isolation():
+            operator_of(self.lab).drop_isolation(GROUP["name"])
+            self.settle()
 
     def identity(self) -> ClusterIdentity:
         """Which cluster it is, by what its brokers say."""
@@ -180,19 +203,16 @@ class Ground:
 
     def change(self, kind: str, namespace: str, random: Random, state: State) -> Change | None:
         """A change of that kind; None where there is nothing to change in that way."""
-        match kind:
-            case "move":
-                return self._move(namespace, random, state)
-            case "coordinators":
-                return self._move(SYSTEM_NAMESPACE, random, state)
-            case "split":
-                return self._split(namespace, random, state)
-            case "deletion":
-                return self._deletion(namespace, random, state)
-            case "raise":
-                return self._raise(state)
-            case _:
-                return self._setting(namespace, random, state)
+        makers: dict[str, Callable[[], Change | None]] = {
+            "move": lambda: self._move(namespace, random, state),
+            "setting": lambda: self._setting(namespace, random, state),
+            "coordinators": lambda: self._move(SYSTEM_NAMESPACE, random, state),
+            "split": lambda: self._split(namespace, random, state),
+            "deletion": lambda: self._deletion(namespace, random, state),
+            "raise": lambda: self._raise(state),
+            "group": lambda: self._group(state),
+        }
+        return makers[kind]()
 
     def _move(self, namespace: str, random: Random, state: State) -> Change | None:
         bundles = [bundle for bundle in state.bundles(namespace) if self._topics_in(namespace, bundle, state)]
@@ -244,6 +264,12 @@ class Ground:
         if state.coordinators >= MOST_COORDINATORS:
             return None
         return RaiseCoordinators(before=state.coordinators, after=state.coordinators + 1)
+
+    def _group(self, state: State) -> SetIsolation | None:
+        before, wanted = state.isolation.get(GROUP["name"]), WantedGroup.model_validate(GROUP).isolation
+        if before == wanted:
+            return None
+        return SetIsolation(pulsar_cluster=self.lab.cluster, policy=GROUP["name"], before=before, after=wanted)
 
     @staticmethod
     def _topics_in(namespace: str, bundle: str, state: State) -> list[int]:

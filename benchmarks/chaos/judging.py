@@ -14,6 +14,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.isolation import policy_in_words
 from pulsar_steward.model.step import (
     AddPartitions,
     ChangeSetting,
@@ -183,7 +184,7 @@ def unintended_bundles(before: State, after: State, intents: Sequence[Intent], *
 
 
 def unintended(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
-    """Changes without a way back that nobody intended: of coordinators, of subscriptions, of what topics hold.
+    """Other changes that nobody intended: of coordinators, groups of brokers, subscriptions, of what topics hold.
 
     Args:
         before: State before the run.
@@ -193,6 +194,10 @@ def unintended(before: State, after: State, intents: Sequence[Intent]) -> Iterat
     raised = {intent.change.after for intent in intents if isinstance(intent.change, RaiseCoordinators)}
     if after.coordinators not in {before.coordinators, *raised}:
         yield f"there are {after.coordinators} coordinators, which nobody intended"
+    wanted = {(each.policy, each.after) for each in (it.change for it in intents) if isinstance(each, SetIsolation)}
+    for name in sorted({*before.isolation, *after.isolation}):
+        if (now := after.isolation.get(name)) != before.isolation.get(name) and (name, now) not in wanted:
+            yield f"isolation policy {name} is {policy_in_words(now)}, which nobody intended"
     deletions = [intent.change for intent in intents if isinstance(intent.change, DeleteSubscription)]
     intended = {(each.topic, each.subscription) for each in deletions}
     for topic, name in sorted({*before.entries, *after.entries}):
@@ -221,25 +226,28 @@ def _losses(intents: Sequence[Intent]) -> Iterator[str]:
 def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:
     """A step that is recorded as done is what the cluster shows; read here once more, and not as `apply` reads it."""
     for row in outcomes:
-        if row.outcome is not Outcome.DONE:
-            continue
-        match plan.batches[0].step(row.step_id).change:
-            case ChangeSetting(namespace=namespace, name=name, after=value):
-                shown = after.settings[namespace].get(name) == value
-            case SplitBundle(namespace=namespace, halves=halves):
-                shown = {f"{namespace}/{half}" for half in halves} <= after.ranges
-            case UnloadBundle(namespace=namespace, bundle=bundle, target=target):
-                shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
-            case RaiseCoordinators(after=number):
-                shown = after.coordinators == number
-            case AddPartitions() | SetIsolation():
-                shown = False  # `Ground` makes none
-            case DeleteSubscription(topic=topic, subscription=name):
-                shown = (topic, name) not in after.entries
-            case unknown:
-                assert_never(unknown)
-        if not shown:
+        if row.outcome is Outcome.DONE and not _is_shown(plan.batches[0].step(row.step_id).change, after, disturbed):
             yield f"{row.step_id} is recorded as done, and does not show"
+
+
+def _is_shown(change: Change, after: State, disturbed: bool) -> bool:  # noqa: PLR0911 - a kind of change each
+    match change:
+        case ChangeSetting(namespace=namespace, name=name, after=value):
+            return after.settings[namespace].get(name) == value
+        case SplitBundle(namespace=namespace, halves=halves):
+            return {f"{namespace}/{half}" for half in halves} <= after.ranges
+        case UnloadBundle(namespace=namespace, bundle=bundle, target=target):
+            return disturbed or after.owners.get(f"{namespace}/{bundle}") == target
+        case RaiseCoordinators(after=number):
+            return after.coordinators == number
+        case SetIsolation(policy=name, after=policy):
+            return after.isolation.get(name) == policy
+        case DeleteSubscription(topic=topic, subscription=name):
+            return (topic, name) not in after.entries
+        case AddPartitions():
+            return False  # `Ground` makes none
+        case unknown:
+            assert_never(unknown)
 
 
 def _ledger(scenario: Scenario, engine: Engine) -> Iterator[str]:

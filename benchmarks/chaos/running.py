@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.chaos import worker
 from benchmarks.chaos.faults import FORBIDDING, ambush, jump, kill_at, outage, stopped_seconds
-from benchmarks.chaos.ground import MOST_COORDINATORS
+from benchmarks.chaos.ground import GROUP, MOST_COORDINATORS
 from benchmarks.chaos.holdings import LOSING
 from benchmarks.chaos.judging import Judged, judged
 from benchmarks.chaos.plans import BATCH, KIND, plan_of
@@ -59,7 +59,10 @@ POLICY: dict[str, Any] = {
         "intent_valid_seconds": 2,
     },
     "tc_skew": {"cooldown_minutes": 0},
-    "guards": {"circle_minutes": 0, "most_coordinators": MOST_COORDINATORS},
+    "guards": {"circle_minutes": 0, "most_coordinators": MOST_COORDINATORS, "least_brokers": 1},
+    # Brokers on one machine each report all of its CPU.
+    "cluster_placement": {"warning_cpu_percent_after_loss": 1000, "critical_cpu_percent_after_loss": 1000},
+    "brokers": {"groups": [GROUP]},
     "subscriptions": {"delete_abandoned": True},
     "health": {"return_seconds": 2},
 }
@@ -116,6 +119,7 @@ class ChaosRun:
         """Runs it, heals the cluster, and says what held."""
         began = time.monotonic()
         random = self.scenario.random
+        self.ground.undo_groups()
         self.ground.subscriptions.replenish()
         before = self.ground.state()
         self.ground.logs.changing_calls()

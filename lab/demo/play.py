@@ -17,7 +17,7 @@ from lab.demo.scenarios import Scenario
 from lab.demo.stages import Stages
 from lab.errors import JarsUnavailableError, LabError, NotReachedError
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.model import VERSIONS
+from lab.model import VERSIONS, LabOptions
 from lab.placement import differences
 from lab.simulator import running_simulator
 from lab.target import PulsarTarget
@@ -41,12 +41,13 @@ def why_simulated() -> str | None:
 
 @contextlib.contextmanager
 def pulsar(home: Path, scenario: Scenario, *, simulated: bool) -> Iterator[PulsarTarget]:
-    """A Pulsar of three brokers for the length of a ``with`` block."""
+    """The scenario's Pulsar for the length of a ``with`` block."""
     if simulated:
         with running_simulator(scenario.spec) as simulator:
             yield simulator
         return
-    with running_lab("demo", home=home, broker_settings=dict(COMMON_SETTINGS)) as lab:
+    options = scenario.lab | LabOptions(broker_settings=dict(COMMON_SETTINGS))
+    with running_lab("demo", home=home, **options) as lab:
         yield lab
 
 
@@ -71,7 +72,7 @@ def play(scenario: Scenario, answer: Answer, home: Path, stages: Stages, *, port
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     why = "asked for with --simulator" if simulated else why_simulated()
-    label = f"SIMULATED Pulsar, not a real one ({why})" if why else "a real Pulsar: ZooKeeper, a bookie, three brokers"
+    label = f"SIMULATED Pulsar, not a real one ({why})" if why else "a real Pulsar: ZooKeeper, a bookie, brokers"
     stages.say(f"Pulsar Steward demo on {label}")
     with ExitStack() as running:
         airflow = running.enter_context(prepared_airflow(home / "airflow", port=port))

@@ -1,6 +1,7 @@
 """Scenarios of the demo, by name: each breaks something that Steward heals."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -14,12 +15,16 @@ from lab.faults.real.bundles import crowd, place_evenly
 from lab.faults.real.ground import SHOWN_WITHIN_S, ground
 from lab.faults.real.operator import shown_topics
 from lab.faults.registry import REAL
+from lab.model import LabOptions
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 from lab.target import PulsarTarget
 from lab.waiting import wait_until
 
 Shown = dict[str, int]
 """Counts by broker, bundle or setting."""
+
+BROKERS = 3
+"""Of the demo's cluster, where its scenario says nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Scenario:
         observations: Snapshots until something is proposed.
         policy: Sections of the cluster's policy that are not the default, as a lab is small.
         marked: Sections that name something of the cluster, such as a broker.
+        lab: What the real lab is beyond three brokers, as `lab.model.LabSpec` has it.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Scenario:
     observations: int = 1
     policy: dict[str, Any] = field(default_factory=dict)
     marked: Callable[[PulsarTarget], dict[str, Any]] = lambda _target: {}
+    lab: LabOptions = field(default_factory=LabOptions)
 
     def broken(self, target: PulsarTarget) -> AbstractContextManager[None]:
         """Makes the trouble for a ``with`` block."""
@@ -72,6 +79,7 @@ class LoadedNamespace:
         owner_of: Number of the broker that owns a bundle, by the bundle's number; it may be too large by multiples of
             the number of brokers.
         owner: Number of the broker that owns all of it on a simulated cluster; None: they are spread there.
+        brokers: How many a simulated cluster has, each on a host of its own where they are more than three.
     """
 
     name: str
@@ -79,6 +87,7 @@ class LoadedNamespace:
     partitions: int
     owner_of: Callable[[int], int]
     owner: int | None = None
+    brokers: int = BROKERS
 
     @property
     def namespace(self) -> str:
@@ -90,7 +99,9 @@ class LoadedNamespace:
         """The simulated cluster that has it."""
         topic = TopicSpec("t", partitions=self.partitions, subscriptions=(SubscriptionSpec("s", consumers=1),))
         return ClusterSpec(
-            namespaces=(NamespaceSpec(self.namespace, bundles=self.bundles, topics=(topic,), owner=self.owner),)
+            brokers=self.brokers,
+            hosts="same" if self.brokers == BROKERS else "distinct",
+            namespaces=(NamespaceSpec(self.namespace, bundles=self.bundles, topics=(topic,), owner=self.owner),),
         )
 
     @contextlib.contextmanager
@@ -204,6 +215,44 @@ DRAIN = Scenario(
 )
 
 
+PAYMENTS = LoadedNamespace(name="payments", bundles=12, partitions=36, owner_of=lambda number: number, brokers=6)
+GROUP_OF = 2
+
+
+def _group(target: PulsarTarget) -> list[str]:
+    """The last brokers of the cluster, which are to serve payments and nothing else."""
+    return sorted(target.owned_bundles())[-GROUP_OF:]
+
+
+def _wanted_group(target: PulsarTarget) -> dict[str, Any]:
+    hosts = [re.escape(broker.partition(":")[0]) for broker in _group(target)]
+    wanted = {"namespaces": [PAYMENTS.namespace], "primary": hosts, "min_available_brokers": GROUP_OF}
+    return {"brokers": {"groups": [{"name": PAYMENTS.name, **wanted}]}}
+
+
+def _served_by_the_group(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    serving = [broker for broker, topics in now.items() if topics]
+    return serving == sorted(now)[-GROUP_OF:] and sum(now.values()) == sum(before.values())
+
+
+GROUPS = Scenario(
+    name="groups",
+    trouble=f"spreading {PAYMENTS.bundles} bundles of {PAYMENTS.namespace} over six brokers, where two are to serve it",
+    counted=f"topics of {PAYMENTS.namespace} by broker",
+    made=PAYMENTS.made,
+    spec=PAYMENTS.spec,
+    shown=PAYMENTS.topics_by_broker,
+    healed=_served_by_the_group,
+    # Brokers on one machine each report all of its CPU.
+    policy={
+        "cluster_placement": {"warning_cpu_percent_after_loss": 1000, "critical_cpu_percent_after_loss": 1000},
+        "broker_drain_remedy": {"most_usage_percent": 1000},
+    },
+    marked=_wanted_group,
+    lab={"brokers": PAYMENTS.brokers, "hosts": "distinct"},
+)
+
+
 BACKLOG_MESSAGES, MESSAGE_BYTES = 400_000, 100
 KEPT_FOR_EVER: dict[str, object] = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}}
 
@@ -300,4 +349,4 @@ SPLIT = Scenario(
 )
 
 
-SCENARIOS = {each.name: each for each in (TC, SPLIT, UNLOAD, DRAIN, QUOTA, RETENTION)}
+SCENARIOS = {each.name: each for each in (TC, SPLIT, UNLOAD, DRAIN, GROUPS, QUOTA, RETENTION)}

@@ -14,9 +14,9 @@ from lab.simulator.spec import ClusterSpec
 
 def serve(
     *,
+    cluster: Annotated[str, typer.Option(help="The cluster's own name.")] = "local",
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
     coordinators: Annotated[int, typer.Option(min=1, help="How many transaction coordinators.")] = 16,
-    base_port: Annotated[int | None, typer.Option(help="The first broker's port; the others follow.")] = None,
     token: Annotated[str | None, typer.Option(envvar="SIMULATOR_TOKEN", help="What every request must bear.")] = None,
     piled_up: Annotated[bool, typer.Option(help="All transaction coordinators on the first broker.")] = False,
     partitions: Annotated[int, typer.Option(min=0, help="About so many, in topics of a hundred.")] = 0,
@@ -32,7 +32,7 @@ def serve(
         spec = large_cluster(partitions, brokers, seed, coordinators=coordinators, fault=fault)
     if piled_up:
         spec = replace(spec, tc_owner=0)
-    with running_simulator(spec, base_port=base_port, token=token, keep_log=False) as simulator:
+    with running_simulator(replace(spec, cluster=cluster), token=token, keep_log=False) as simulator:
         typer.echo(json.dumps({"cluster": simulator.cluster, "admin_urls": simulator.admin_urls}))
         signal.sigwait(ends)
 

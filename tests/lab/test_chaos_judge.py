@@ -1,4 +1,4 @@
-"""The judge of ``make chaos`` on subscriptions and the number of coordinators, and where its detour redirects to."""
+"""The judge of ``make chaos`` on subscriptions, coordinators and groups, and where its detour redirects to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from benchmarks.chaos.detour import elsewhere
 from benchmarks.chaos.ground import State
 from benchmarks.chaos.judging import unintended, unintended_bundles
 from pulsar_steward.ledger.rows import Intent
-from pulsar_steward.model.step import RaiseCoordinators
+from pulsar_steward.model.isolation import IsolationPolicy
+from pulsar_steward.model.step import RaiseCoordinators, SetIsolation
 from tests.builders import a_deletion, a_split
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ TOPIC = f"persistent://{NAMESPACE}/t-0"
 GONE, STAYS = (TOPIC, "abandoned"), (TOPIC, "kept")
 DELETION = a_deletion(TOPIC, "abandoned")
 RAISE = RaiseCoordinators(before=16, after=17)
+GROUP = IsolationPolicy(("public/a",), ("10.0.0.1",))
+GROUPED = SetIsolation(pulsar_cluster="local", policy="a", before=None, after=GROUP)
 
 
-def a_state(*, coordinators: int = 16, archived: int = 4_000, **entries: int) -> State:
-    """A cluster with so many coordinators, bytes of an archive, and these subscriptions of one topic."""
+def a_state(
+    *, coordinators: int = 16, archived: int = 4_000, group: IsolationPolicy | None = None, **entries: int
+) -> State:
+    """A cluster with so many coordinators, bytes of an archive, a group, and these subscriptions of one topic."""
+    isolation = {} if group is None else {"a": group}
     unread = {(TOPIC, name): count for name, count in entries.items()}
-    return State({}, frozenset(), {}, coordinators, unread, {"archive": archived})
+    return State({}, frozenset(), {}, coordinators, unread, {"archive": archived}, isolation)
 
 
 BEFORE = a_state(abandoned=5, kept=5)
@@ -50,8 +56,9 @@ def intents(*changes: Change) -> list[Intent]:
         (BEFORE, (DELETION, RAISE)),
         (a_state(kept=5), (DELETION,)),
         (a_state(abandoned=5, kept=5, coordinators=17), (RAISE,)),
+        (a_state(abandoned=5, kept=5, group=GROUP), (GROUPED,)),
     ],
-    ids=["nothing", "intended and not done", "deleted", "raised"],
+    ids=["nothing", "intended and not done", "deleted", "raised", "grouped"],
 )
 def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change, ...]) -> None:
     assert list(unintended(BEFORE, after, intents(*intended))) == []
@@ -68,8 +75,9 @@ def test_what_was_intended_is_no_violation(after: State, intended: tuple[Change,
         (a_state(abandoned=5, kept=5, coordinators=17), (DELETION,)),
         (a_state(abandoned=5, kept=5, coordinators=18), (RAISE,)),
         (a_state(abandoned=5, kept=5, archived=3_999), (DELETION, RAISE)),
+        (a_state(abandoned=5, kept=5, group=IsolationPolicy((".*",))), (GROUPED, RAISE)),
     ],
-    ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further", "deleted for good"],
+    ids=["deleted", "another deleted", "another read", "read", "made", "raised", "raised further", "for good", "group"],
 )
 def test_whatever_else_changed_is_one(after: State, intended: tuple[Change, ...]) -> None:
     assert len(list(unintended(BEFORE, after, intents(*intended)))) == 1

@@ -5,6 +5,8 @@ One story, told once by the fixture; each test holds it to one promise.
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +95,19 @@ def test_a_cluster_that_fails_keeps_no_other_from_being_asked_about(story: Story
     states = story.observed_beside
     assert (states["observe"], states["plan"]) == ("success", "success")
     assert (states["cluster.observe[1]"], states["cluster.plan[1]"]) == ("failed", "upstream_failed")
+
+
+def test_a_check_up_of_the_fleet_goes_by_airflows_connections(story: Story, care: Care) -> None:
+    """The same clusters, read with the tokens of their connections; one without a connection is told as such."""
+    del story
+    command = [str(care.airflow.spec.python), "-m", "pulsar_steward.cli", "checkup", "--fleet", "connections"]
+    variables = {**care.airflow.variables, "STEWARD_CLUSTER": f"{care.cluster},{NOWHERE}"}
+    ended = subprocess.run(  # noqa: S603 - our own module
+        [*command, "--json", "-"], env=variables, capture_output=True, check=False
+    )
+    told = {each["cluster"]: each for each in json.loads(ended.stdout)["clusters"]}
+    assert told[care.cluster]["checkup"]["about"]["brokers_read"] == len(care.lab.brokers)
+    assert f"pulsar_admin_{NOWHERE}" in told[NOWHERE]["could_not_look"]
 
 
 def test_observing_twice_leaves_every_bundle_where_it_was(story: Story) -> None:

@@ -55,6 +55,15 @@ def test_of_a_namespace_of_the_other_cluster_a_snapshot_has_the_name(
     assert sorted(each for each in names if each.startswith("shared/")) == sorted([own, BOTH])
 
 
+def test_snapshots_tell_that_both_share_a_configuration_store(clusters: dict[str, Lab], tmp_path: Path) -> None:
+    stores = set()
+    for name, lab in clusters.items():
+        with Healer.on(lab, tmp_path / name, checks=("tc-skew",)) as healer:
+            stores.add(healer.observe().meta().configuration_store_id)
+    assert len(stores) == 1
+    assert None not in stores
+
+
 @pytest.mark.parametrize("name", [EAST, WEST])
 def test_settings_of_what_both_serve_stay(clusters: dict[str, Lab], name: str, tmp_path: Path) -> None:
     admin = operator_of(clusters[name])

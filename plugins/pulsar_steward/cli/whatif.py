@@ -44,6 +44,9 @@ class MemberOptions(msgspec.Struct, frozen=True, kw_only=True):
         list[str] | None, option("NAME", "Only this cluster; repeatable.  [default: all there]", "--cluster")
     ] = None
     logical: Annotated[str | None, option("NAME", "The logical cluster of this name in the policy.")] = None
+    sharing_with: Annotated[
+        str | None, option("CLUSTER", "Only clusters that share its configuration store, and itself.")
+    ] = None
     policy: PolicyFile = None
 
 
@@ -125,7 +128,22 @@ def _newest(members: MemberOptions, declared: LogicalClusterPolicy | None) -> tu
     places = ", ".join(shelf.uri for shelf in shelves)
     if not found:
         raise ConfigurationError(f"{places}: there is no diagnosed snapshot of {', '.join(names) or 'any cluster'}")
-    return found, [f"{name}: there is no diagnosed snapshot of it." for name in names if name not in found]
+    missing = [f"{name}: there is no diagnosed snapshot of it." for name in names if name not in found]
+    return (_sharing(found, members.sharing_with) if members.sharing_with else found), missing
+
+
+def _sharing(found: dict[str, Snapshot], cluster: str) -> dict[str, Snapshot]:
+    """The snapshots of clusters that share a cluster's configuration store, and its own.
+
+    Raises:
+        ConfigurationError: If it has none, or its snapshot does not tell the store.
+    """
+    if cluster not in found:
+        raise ConfigurationError(f"--sharing-with {cluster!r}: there is no such snapshot; {nearest(cluster, found)}")
+    store = found[cluster].meta().configuration_store_id
+    if store is None:
+        raise ConfigurationError(f"--sharing-with {cluster}: its snapshot does not tell the store; take a new one")
+    return {name: each for name, each in found.items() if each.meta().configuration_store_id == store}
 
 
 def _whatif(changes: SupposedOptions) -> WhatIf:

@@ -215,6 +215,7 @@ class Collecting:
             "unread_brokers": sorted(unread),
             "unread_namespaces": sorted([*overview.unread, *failed]),
             "served_elsewhere": sorted(elsewhere),
+            "configuration_store_id": overview.configuration_store_id,
             "coordinators": overview.coordinators,
             "tcs_by_bundle": overview.tcs_by_bundle,
             "bookies": overview.bookies,

@@ -11,8 +11,14 @@ import msgspec
 from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+
+METADATA_STORE = ("metadataStoreUrl", "zookeeperServers")
+"""Settings with the addresses of the metadata store, the first that is set."""
+
+CONFIGURATION_STORE = ("configurationMetadataStoreUrl", "configurationStoreServers", "globalZookeeperServers")
+"""Settings with those of the configuration store; brokers with none of them use their metadata store."""
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Pattern for a cluster's name in Steward's connections; the name becomes part of paths, so it must be harmless."""
@@ -112,12 +118,20 @@ def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
     name = configuration.get("clusterName")
     if not name:
         raise ConfigurationError("the broker's configuration has no clusterName: is this a broker's admin URL?")
-    return ClusterIdentity(name=name, metadata_id=_metadata_id(configuration))
+    return ClusterIdentity(name=name, metadata_id=_store_id(_first_of(configuration, METADATA_STORE)))
 
 
-def _metadata_id(configuration: Mapping[str, str]) -> str | None:
-    """Id of the metadata store; ignores the order of its servers, which may differ between brokers of one cluster."""
-    address = configuration.get("metadataStoreUrl") or configuration.get("zookeeperServers")
+def configuration_store_id(configuration: Mapping[str, str]) -> str | None:
+    """Id of the configuration store, which clusters may share, as `ClusterIdentity.metadata_id`; None: not told."""
+    return _store_id(_first_of(configuration, CONFIGURATION_STORE + METADATA_STORE).rstrip("/"))
+
+
+def _first_of(configuration: Mapping[str, str], keys: Iterable[str]) -> str:
+    return next((configuration[key] for key in keys if configuration.get(key)), "")
+
+
+def _store_id(address: str) -> str | None:
+    """Id of a store; ignores the order of its servers, which may differ between brokers of one cluster."""
     if not address:
         return None
     servers, slash, root = address.removeprefix("zk:").partition("/")

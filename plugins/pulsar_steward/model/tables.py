@@ -80,6 +80,7 @@ SNAPSHOT = Table(
             Kind.STRINGS,
             "namespaces that are listed, but that only other clusters of the configuration store serve; null as above",
         ),
+        Column("configuration_store_id", Kind.STRING, "of its configuration store's addresses, as `metadata_id`"),
     ),
 )
 

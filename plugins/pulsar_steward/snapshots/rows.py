@@ -13,7 +13,8 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a snapshot, with the names of unread brokers and namespaces.
 
     `read_from` and `read_until` are when the reading of brokers began and ended, UTC; `served_elsewhere` are namespaces
-    that are listed, but that only other clusters serve. All are None in snapshots of 0.2.0.
+    that are listed, but that only other clusters serve; clusters with one `configuration_store_id` share that store.
+    All are None in snapshots of 0.2.0.
     """
 
     snapshot_id: str
@@ -32,6 +33,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     read_until: datetime | None = None
     bookies: int | None = None
     served_elsewhere: tuple[str, ...] | None = None
+    configuration_store_id: str | None = None
 
     @property
     def identity(self) -> ClusterIdentity:

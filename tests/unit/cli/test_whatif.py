@@ -102,3 +102,14 @@ def test_options_that_are_not_understood(steward: Steward, shelf: Path, options:
     ended = steward("whatif", "--snapshots", shelf, *options)
     assert (ended.code, ended.out) == (2, "")
     assert words in ended.err
+
+
+def test_clusters_that_share_a_configuration_store(steward: Steward, shelf: Path) -> None:
+    """They are taken without a declaration; a snapshot that tells no store cannot say which they are."""
+    for name, store in {"north": "0" * 16, "south": "0" * 16, "other": "1" * 16}.items():
+        write_member(shelf, name, {"a/b": Held(1, 1, (name,))}, about={"configuration_store_id": store})
+    ended = steward("whatif", "--snapshots", shelf, "--sharing-with", "north", "--json")
+    assert [each["member"] for each in json.loads(ended.out)["members"]] == ["north", "south"]
+    for name, words in {"east": "does not tell the store", "nroth": "did you mean north"}.items():
+        ended = steward("whatif", "--snapshots", shelf, "--sharing-with", name)
+        assert (ended.code, words in ended.err) == (2, True), ended.err

@@ -36,7 +36,7 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Differing(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting, or `version`, whose values differ; members by value."""
+    """A setting, `version` or `configuration store`, whose values differ; members by value."""
 
     name: str
     members: dict[str, tuple[str, ...]]
@@ -57,7 +57,11 @@ def differences(members: Sequence[tuple[MemberFacts, Snapshot]]) -> Differences:
         SnapshotError: If a snapshot cannot be read.
     """
     facts = [each for each, _ in members]
-    values = {each.name: each.settings | {"version": ", ".join(each.versions)} for each in facts}
+    values = {
+        each.name: each.settings
+        | {"version": ", ".join(each.versions), "configuration store": each.meta.configuration_store_id or ""}
+        for each in facts
+    }
     return Differences(
         clashes=tuple(sorted(_clashes(members), key=lambda clash: (clash.namespace, clash.members))),
         unserved=_unserved(facts),

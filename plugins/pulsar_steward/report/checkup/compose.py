@@ -114,6 +114,7 @@ def _about(snapshot: Snapshot) -> About:
         cluster=meta.cluster,
         pulsar_cluster=meta.pulsar_cluster,
         pulsar_version=meta.pulsar_version,
+        configuration_store_id=meta.configuration_store_id,
         load_manager=meta.load_manager.rpartition(".")[2],
         taken_at=meta.taken_at,
         span=span_in_words(meta),

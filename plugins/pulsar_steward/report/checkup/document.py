@@ -70,6 +70,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     topics: Annotated[int, Meta(description="topics loaded on the brokers that answered; a partition is a topic")]
     coordinators: Annotated[int, Meta(description="transaction coordinators; 0 where transactions are off")]
+    configuration_store_id: Annotated[
+        str | None, Meta(description="of its configuration store's addresses; clusters that share one have the same")
+    ] = None
     client_versions: Annotated[
         tuple[str, ...], Meta(description="versions that clients tell, those of most clients first; 20 at most")
     ]

@@ -69,6 +69,9 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
         about = self.checkup.about if self.checkup else None
         return {
             "region": (f"region {self.region}",) if self.region else (),
+            "store": (f"one configuration store ({about.configuration_store_id})",)
+            if about and about.configuration_store_id
+            else (),
             "brokers": (f"brokers run {about.pulsar_version}",) if about else (),
             "clients": tuple(f"clients say {each}" for each in about.client_versions) if about else (),
         }

@@ -167,11 +167,18 @@ def test_differences_between_members(tmp_path: Path) -> None:
         "a/untold": Held(1, 1, None),
     }
     west = {"a/apart": Held(3, 3, ("west",)), "a/both": Held(1, 1, ("east", "west"))}
-    elsewhere = {"served_elsewhere": ["a/gone", "a/west"]}
+    elsewhere = {"served_elsewhere": ["a/gone", "a/west"], "configuration_store_id": "e" * 16}
     west["a/west"] = Held(1, 1, ("west",))
     uris = [
         write_member(tmp_path, "east", east, about=elsewhere, settings={"brokerDeduplicationEnabled": "true"}),
-        write_member(tmp_path, "west", west, settings={"brokerDeduplicationEnabled": "false"}, version="4.0.6"),
+        write_member(
+            tmp_path,
+            "west",
+            west,
+            settings={"brokerDeduplicationEnabled": "false"},
+            version="4.0.6",
+            about={"configuration_store_id": "f" * 16},
+        ),
     ]
     opened = [open_snapshot(uri) for uri in uris]
     found = differences([(member_facts(each, Policy()), each) for each in opened])
@@ -182,6 +189,7 @@ def test_differences_between_members(tmp_path: Path) -> None:
     assert {each.name: each.members for each in found.differing} == {
         "brokerDeduplicationEnabled": {"true": ("east",), "false": ("west",)},
         "version": {"4.0.7": ("east",), "4.0.6": ("west",)},
+        "configuration store": {"e" * 16: ("east",), "f" * 16: ("west",)},
     }
     alike = open_snapshot(write_member(tmp_path / "other", "north", {}))
     assert differences([(member_facts(alike, Policy()), alike)]) == Differences(clashes=(), unserved=(), differing=())
