@@ -43,7 +43,6 @@ from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import StewardError
 from pulsar_steward.ledger.read import LedgerReader
@@ -75,7 +74,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.model.isolation import Reach
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import Change
@@ -312,19 +310,13 @@ def _look(ground: Ground) -> LiveReader:
     return LiveReader(settings_of(ground.lab, _policy(ground.lab.state.spec.pulsar_version)))
 
 
-def _reach(ground: Ground, change: SetIsolation, policy: Policy) -> Reach:
-    with _look(ground) as look:
-        return WholeLook(look, policy).isolation().reach(change)
-
-
 def _applied(
     ground: Ground, engine: Engine, change: Change, name: str, groups: tuple[WantedGroup, ...] = (GROUP,)
 ) -> tuple[str, str]:
     """A plan of one step, approved, carried out and read back, under a policy that wants these groups."""
     now, writer, ledger = datetime.now(UTC), LedgerWriter(engine), LedgerReader(engine)
     policy = _policy(ground.lab.state.spec.pulsar_version, groups)
-    reach = _reach(ground, change, policy) if isinstance(change, SetIsolation) else msgspec.UNSET
-    plan = plan_of(name, [change], now, ground.identity(), policy, reach)
+    plan = plan_of(name, [change], now, ground.identity(), policy, ground.reach)
     writer.record_plan(plan, now, policy=policy)
     writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy, asked_digest=plan.digest)
     writer.record_answer(interpret(_yes(plan, now), _question(plan), policy.approval, now))

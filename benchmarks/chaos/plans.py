@@ -11,9 +11,10 @@ from benchmarks.chaos.subscriptions import HELD, HELD_BYTES
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, Step, Touched
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation, Step, Touched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -31,9 +32,9 @@ def plan_of(
     now: datetime,
     identity: ClusterIdentity,
     policy: Policy,
-    reach: Reach | msgspec.UnsetType = msgspec.UNSET,
+    reach: Callable[[SetIsolation], Reach],
 ) -> Plan:
-    """A plan of one batch; `reach` is that of a change of an isolation policy."""
+    """A plan of one batch; `reach` tells what the change of an isolation policy is about now."""
     nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
     steps = tuple(
         Step(
@@ -44,7 +45,7 @@ def plan_of(
             touched=nobody,
             undo_note="made up",
             loss=lost_with(change),
-            reach=reach,
+            reach=reach(change) if isinstance(change, SetIsolation) else msgspec.UNSET,
         )
         for number, change in enumerate(changes, start=1)
     )
