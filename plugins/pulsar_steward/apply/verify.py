@@ -45,7 +45,8 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
     if batch.kind == BROKER_GROUP and outcomes and (outside := _outside(context.reader, batch)):
         faults.append(outside)
     besides = tuple(_beside(context, plan_id, batch, outcomes))
-    faults += [f"{step_id} drifted: {each.words}" for step_id, each in besides if each.lost]
+    told = "; ".join(faults)  # what was lost at once stopped the batch, with the same words
+    faults += [f"{step_id} drifted: {each.words}" for step_id, each in besides if each.lost and each.words not in told]
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
     placement, unread = _placement(context.reader, batch)
     proof = Proof(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STAYS = "bundles stay where they are"
 NO_POLICY = IsolationPolicy()
 MAX_IN_HEADLINE = 2
-"""Losses that the headline of a warning names; its sentences tell all."""
+"""Losses that the headline of a warning names, or else the first one alone; its sentences tell all."""
 
 
 class BeforeIsolation(Before, frozen=True):
@@ -145,9 +145,11 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
         losses = dict(_losses(self.change.before, self.change.after, reach))
         if not losses:
             return None
-        first, more = list(losses)[:MAX_IN_HEADLINE], len(losses) - MAX_IN_HEADLINE
+        told = list(losses)
+        if len(losses) > MAX_IN_HEADLINE:
+            told[1:] = [f"and {len(losses) - 1:,} more losses"]
         return ApprovalWarning(
-            headline="; ".join([*first, *([f"and {counted(more, 'more loss', 'more losses')}"] if more > 0 else [])]),
+            headline="; ".join(told),
             subject=f"the {self.name}",
             words=". ".join(filter(None, losses.values())),
         )

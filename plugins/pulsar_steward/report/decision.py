@@ -69,6 +69,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
         beware: Other harm that the steps' warnings tell, with the number of steps.
+        open: That an isolation policy is also about what matches it later.
         undo: How to undo it, and what does not come back.
         rejected: What a rejection means.
         without_loss: A change without loss.
@@ -84,6 +85,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     clients: str = ""
     beware: tuple[str, ...] = ()
+    open: str = ""
     undo: str = ""
     rejected: str = ""
     without_loss: str = ""
@@ -111,28 +113,30 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; differences and evidence get the words that others leave, the first change its own."""
-        last = [self.clients, *self.beware, self.undo, *answering]
+        last = [self.clients, *self.beware, self.open, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
         left = MAX_WORDS - _words(self.headline, first, *changes, stays, *last)
         if left < 0:  # the plan's page has all of it
             last = [each for each in last if each not in {self.without_loss, TROUBLE_STAYS, NOTHING_CHANGES}]
-            changes = changes[:1]
-            for line in (*changes, *self.beware):  # an isolation policy has any number of patterns
-                over = _words(self.headline, first, *changes, stays, *last) - MAX_WORDS
-                short = _cut_to(line.split(), max(_words(line) - max(over, 0), LEAST_WORDS))
-                changes = tuple(short if each == line else each for each in changes)
-                last = [short if each == line else each for each in last]
+            over = _words(self.headline, first, *changes[:1], stays, *last) - MAX_WORDS
+            # Only an isolation policy is as long: it may have any number of patterns.
+            first_change = _split(changes[:1])
+            changes = tuple(_cut_to(words, max(len(words) - max(over, 0), LEAST_WORDS)) for words in first_change)
         return tuple(filter(None, (first, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
 
 
+def _split(lines: Sequence[str]) -> list[list[str]]:
+    return [each.split() for each in lines]
+
+
 def _words(*lines: str) -> int:
-    return sum(len(each.split()) for each in lines)
+    return sum(any(map(str.isalnum, word)) for each in lines for word in each.split())
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Lines of at most so many words together: a longer one is cut, or empty where little would be left."""
-    words = [each.split() for each in lines]
+    words = _split(lines)
     before = accumulate((len(each) for each in words), initial=0)
     return tuple(_cut_to(each, most - used) for each, used in zip(words, before, strict=False))
 
@@ -174,7 +178,8 @@ def decision_of(
         stays=_stays(plan, batch),
         why=_why(batch),
         clients=_clients(batch, policy),
-        beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step)), *_open(batch.steps)),
+        beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
+        open=_open(batch.steps),
         undo=_undo(batch.steps, losing),
         rejected=_rejected(batch),
         without_loss="" if batch.is_rollback else _without_loss(losing),
@@ -321,17 +326,16 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
-def _open(steps: Iterable[Step]) -> Iterator[str]:
-    """Isolation policies are about whatever matches them, also once they are set."""
-    if any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps):
-        yield "Namespaces and brokers that match later join the group."
+def _open(steps: Sequence[Step]) -> str:
+    sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
+    return "Namespaces and brokers that match later join the group." if sets else ""
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     """How far it can be undone, and how a person undoes an isolation policy that guards would not let Steward undo."""
     by = [step.change for step in steps if isinstance(step.change, SetIsolation) and step.undo is None]
     former = ["delete the policy" if each.before is None else "set the former policy" for each in by]
-    return " ".join([_undoable(steps, losing), *(f"By hand: {words} (see the details)." for words in former[:1])])
+    return " ".join([_undoable(steps, losing), *(f"By hand: {words}." for words in former[:1])])
 
 
 def _undoable(steps: Sequence[Step], losing: Sequence[Step]) -> str:

@@ -30,7 +30,7 @@ from tests.builders import (
     broker,
 )
 from tests.questions import FIRST
-from tests.unit.changes.test_kinds import ISOLATION, REACH, group
+from tests.unit.changes.test_kinds import FEW, ISOLATION, NOBODY, REACH, group
 
 if TYPE_CHECKING:
     from tests.golden import Golden
@@ -84,8 +84,9 @@ KINDS = {
                 after=group("1", namespaces=("shop/.*", "store/.*", "stock/.*"), secondary=("10.0.5.*",)),
             ),
             reach=REACH,
+            touched=NOBODY,
         ),
-        *[a_step(a_move(namespace="shop/a"), undo=None)] * 60,
+        *[a_step(a_move(namespace="shop/a"), undo=None, touched=FEW)] * 60,
         kind=BROKER_GROUP,
         title="Group shop: set its isolation policy, then move 60 bundles to its brokers",
     ),
