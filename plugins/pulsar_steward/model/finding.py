@@ -27,6 +27,13 @@ class Severity(StrEnum):
         """0 for info, rising with the severity."""
         return list(Severity).index(self)
 
+    @classmethod
+    def beyond(cls, value: float, *, warning: float, critical: float) -> Severity | None:
+        """Severity of a value by two thresholds, each of which counts from itself on; None: it is below both."""
+        if value >= critical:
+            return cls.CRITICAL
+        return cls.WARNING if value >= warning else None
+
 
 Unlisted = tuple[Severity, str]
 """Of findings that are only counted: their severity and namespace; an empty name is of none, or not known."""

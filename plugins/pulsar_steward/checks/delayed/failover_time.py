@@ -18,6 +18,7 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     host_of,
 )
+from pulsar_steward.model.estimate import rate_side_by_side, total_seconds
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
@@ -136,7 +137,7 @@ class Estimate:
     @property
     def seconds(self) -> int:
         """Sum of all parts, one after the other, rounded up."""
-        return -int(-(self.session + self.assigning + self.loading + self.backing_off + self.reading) // 1)
+        return total_seconds(self.session, self.assigning, self.loading, self.backing_off, self.reading)
 
     @property
     def times_out(self) -> bool:
@@ -167,8 +168,8 @@ def estimated(load: LostLoad, takers: RemainingBrokers, session_seconds: float, 
         policy: The rates.
     """
     rate = policy.delayed_messages_read_per_second
-    in_all = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
-    loading = load.topics / in_all
+    rate_of_all = policy.topics_loaded_per_second_in_all
+    loading = load.topics / rate_side_by_side(rate_of_one(takers, policy), takers.brokers, rate_of_all)
     assigning = load.bundles / policy.bundles_assigned_per_second
     return Estimate(
         load=load,
@@ -310,9 +311,7 @@ def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: Failov
 
 
 def _severity(estimate: Estimate, policy: FailoverTimePolicy) -> Severity | None:
-    if estimate.seconds >= policy.critical_seconds:
-        return Severity.CRITICAL
-    return Severity.WARNING if estimate.seconds >= policy.warning_seconds else None
+    return Severity.beyond(estimate.seconds, warning=policy.warning_seconds, critical=policy.critical_seconds)
 
 
 CHECK = Check(

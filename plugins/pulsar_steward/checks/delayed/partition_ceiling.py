@@ -129,19 +129,12 @@ def judge(queried: Queried, context: CheckContext[PartitionCeilingPolicy]) -> Ju
     )
 
 
-def _severity(value: int, warning: int, critical: int) -> Severity | None:
-    if value >= critical:
-        return Severity.CRITICAL
-    return Severity.WARNING if value >= warning else None
-
-
 def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
     topics, configured, ceiling = row["topics"], row["configured"], policy.critical_topics_per_broker
     if configured > 0:
         ceiling = min(configured, ceiling)
-    severity = _severity(
-        topics, policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker, ceiling
-    )
+    warning = policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker
+    severity = Severity.beyond(topics, warning=warning, critical=ceiling)
     told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
     loaded = f"{counted(topics, 'topic is', 'topics are')} loaded on this broker"
     evidence, figures = f"{loaded}; the ceiling is {ceiling:,}{told}.", {"ceiling_topics": ceiling, "topics": topics}
@@ -153,8 +146,10 @@ def _of_broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
 def _of_cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> Finding | None:
     """Finding by the worse of the number of topics and its effect on the metadata store."""
     severities = (
-        _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
-        _severity(metadata.nodes, policy.warning_metadata_nodes, policy.critical_metadata_nodes),
+        Severity.beyond(
+            metadata.topics, warning=policy.warning_topics_per_cluster, critical=policy.critical_topics_per_cluster
+        ),
+        Severity.beyond(metadata.nodes, warning=policy.warning_metadata_nodes, critical=policy.critical_metadata_nodes),
     )
     worst = max(filter(None, severities), key=lambda severity: severity.rank, default=None)
     if worst is None:
