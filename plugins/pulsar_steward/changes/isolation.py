@@ -115,7 +115,7 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
                 )
             elif present[name] != policy:
                 then, now = policies_in_words(policy, present[name])
-                yield Beside(f"somebody else changed the isolation policy {name} from {then} to {now}", lost=False)
+                yield Beside(f"meanwhile the isolation policy {name} was changed from {then} to {now}", lost=False)
 
     def inverse(self, before: BeforeIsolation, cluster: ClusterReader) -> Inverse:
         """The change to the former policy, if the cluster still has the one that Steward set."""
