@@ -335,9 +335,7 @@ def test_other_policies_are_looked_at_in_the_end(site: Worksite, after: Any) -> 
     with site.context() as context:
         proof = verify(context, plan.plan_id, "b1")
     assert proof.proved is bool(after)
-    expected = (
-        "somebody else changed the isolation policy other" if after else "b1.s01 drifted: the isolation policy other"
-    )
+    expected = "meanwhile the isolation policy other" if after else "b1.s01 drifted: the isolation policy other"
     assert expected in proof.reason
 
 
