@@ -14,7 +14,7 @@ from pulsar_steward.facts.room import RESOURCES, Burden, Usage
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.broker_defaults import CPU, DIRECT_MEMORY
 from pulsar_steward.model.bundles import is_heartbeat
-from pulsar_steward.model.isolation import AllowedBrokers, IsolationPolicy
+from pulsar_steward.model.isolation import AllowedBrokers, IsolationPolicy, Reach
 from pulsar_steward.model.measures import BROKER_TOPICS, LOADED_TOPICS, TOPIC_THROUGHPUT
 
 if TYPE_CHECKING:
@@ -142,6 +142,12 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(
             name for name in self.namespaces if any(each is not None and each.claims(name) for each in policies)
         )
+
+    def reach(self, change: SetIsolation) -> Reach:
+        """Namespaces and running brokers that the former or the new policy matches."""
+        policies = [each for each in (change.before, change.after) if each is not None]
+        brokers = frozenset[str]().union(*(each.members(self.loads) for each in policies))
+        return Reach(namespaces=self.claimed(*policies), brokers=tuple(sorted(brokers)))
 
     def allowed(self, namespace: str) -> frozenset[str] | None:
         """Running brokers that may own the namespace's bundles; None: every broker."""

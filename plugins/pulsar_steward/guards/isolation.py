@@ -11,7 +11,7 @@ from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.facts.room import limits_after_loss, limits_of_moves
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard
-from pulsar_steward.model.isolation import policy_in_words
+from pulsar_steward.model.isolation import Reach, policies_in_words, policy_in_words
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.model.units import counted, named
 
@@ -37,7 +37,8 @@ class GroupWanted(IsolationGuard):
         group = policy.brokers.group(change.policy)
         wanted = group.isolation if group else None
         if wanted != change.after:
-            reason = f"the group {change.policy} is {policy_in_words(wanted)} by now (policy key brokers.groups)"
+            now, then = policies_in_words(wanted, change.after)
+            reason = f"the group {change.policy} is {now} by now, and not {then} (policy key brokers.groups)"
             return self.result(reason, passed=False)
         return self.result(f"the group {change.policy} is wanted so (policy key brokers.groups)", passed=True)
 
@@ -62,14 +63,16 @@ class _OfWhole(StepGuard[SetIsolation]):
         """Lets the change pass or vetoes it, by the cluster as it is now, with draining brokers as stopping."""
 
 
-class IsolationAsPlanned(IsolationGuard):
-    """Compares the present policy, and the cluster that the call names, with the plan's."""
+class IsolationAsPlanned(StepGuard[SetIsolation]):
+    """Compares the present policy, all that it matches, and the cluster that the call names, with the plan's."""
 
     name = "isolation_as_planned"
     objection = Objection.DRIFTED
+    aspect = Aspect.ISOLATION
+    changes = SetIsolation
 
-    def check_change(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a policy that somebody changed since, and one of another cluster."""
+    def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a policy that somebody changed since, one that matches others, and one of another cluster."""
         here = facts.identity().name
         if change.pulsar_cluster != here:
             reason = f"it is a policy of the Pulsar cluster {change.pulsar_cluster}, and {here} answers"
@@ -77,9 +80,14 @@ class IsolationAsPlanned(IsolationGuard):
         found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        now = found.policies.get(change.policy)
-        reason = f"the isolation policy {change.policy} is {policy_in_words(now)}"
-        return self.result(reason, passed=now == change.before)
+        present = found.policies.get(change.policy)
+        now, then = policies_in_words(present, change.before)
+        if present != change.before:
+            return self.result(f"the isolation policy {change.policy} is {now}, and was {then}", passed=False)
+        planned = step.reach if isinstance(step.reach, Reach) else Reach()
+        if others := planned.differences(found.reach(change)):
+            return self.result(f"since this was planned, {others}", passed=False)
+        return self.result(f"the isolation policy {change.policy} is {now}, and matches the same", passed=True)
 
 
 class GroupStands(StepGuard[UnloadBundle]):

@@ -19,6 +19,7 @@ import msgspec
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.bundles import is_heartbeat
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,13 +52,6 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         """Number of primary brokers below which the secondary brokers serve too."""
         return int(self.auto_failover_policy.parameters.min_limit) if self.auto_failover_policy else 0
 
-    @property
-    def words(self) -> str:
-        """Patterns and minimum in a few words: ``shop/.* on 10.0.1.* (2 at least)``."""
-        others = f", else {' or '.join(self.secondary)}" if self.secondary else ""
-        brokers = f"{' or '.join(self.primary)} ({self.least_primaries:,} at least{others})"
-        return f"{' and '.join(self.namespaces)} on {brokers}"
-
     def claims(self, namespace: str) -> bool:
         """True if it is, or may be, about a namespace (``tenant/namespace``); False for brokers' heartbeats."""
         return _matches(self.namespaces, namespace, unreadable=True) and not is_heartbeat(namespace)
@@ -65,6 +59,10 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
     def primaries(self, brokers: Iterable[str]) -> frozenset[str]:
         """Those of these brokers (``host:webport``) that are primary for it."""
         return _of_hosts(self.primary, brokers)
+
+    def members(self, brokers: Iterable[str]) -> frozenset[str]:
+        """Those of these brokers (``host:webport``) that are primary or secondary for it."""
+        return _of_hosts((*self.primary, *self.secondary), brokers)
 
     def is_as(self, other: IsolationPolicy | None) -> bool:
         """True if another policy does the same, in whatever order its patterns are."""
@@ -77,9 +75,57 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         return one == two
 
 
+class Reach(msgspec.Struct, frozen=True):
+    """Namespaces (``tenant/namespace``) and running brokers (``host:webport``) that policies match, each sorted."""
+
+    namespaces: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
+
+    def differences(self, now: Reach) -> str:
+        """What matches by now and did not, and what matches no more, with names; empty: the same matches."""
+        told = []
+        for thing, then, present in (
+            ("namespace", self.namespaces, now.namespaces),
+            ("broker", self.brokers, now.brokers),
+        ):
+            if come := sorted(set(present).difference(then)):
+                told.append(f"{counted(len(come), f'more {thing} matches', f'more {thing}s match')}: {named(come)}")
+            if gone := sorted(set(then).difference(present)):
+                no_more = counted(len(gone), f"{thing} matches", f"{thing}s match")
+                told.append(f"{no_more} no more: {named(gone)}")
+        return "; ".join(told)
+
+
+def policies_in_words(*policies: IsolationPolicy | None) -> tuple[str, ...]:
+    """Policies as texts, ``none`` where there is none; two that differ never read alike."""
+    different = len(set(policies))
+    for form in (_in_brief, _with_threshold, _as_json):
+        words = tuple("none" if policy is None else form(policy) for policy in policies)
+        if len(set(words)) == different:
+            break
+    return words
+
+
 def policy_in_words(policy: IsolationPolicy | None) -> str:
-    """A policy as text; ``none`` where there is none."""
-    return "none" if policy is None else policy.words
+    """One policy as text; ``none`` where there is none."""
+    return policies_in_words(policy)[0]
+
+
+def _in_brief(policy: IsolationPolicy) -> str:
+    """Patterns and minimum: ``shop/.* on 10.0.1.* (2 at least)``."""
+    others = f", else {' or '.join(policy.secondary)}" if policy.secondary else ""
+    brokers = f"{' or '.join(policy.primary)} ({policy.least_primaries:,} at least{others})"
+    return f"{' and '.join(policy.namespaces)} on {brokers}"
+
+
+def _with_threshold(policy: IsolationPolicy) -> str:
+    failover = policy.auto_failover_policy
+    threshold = "no failover" if failover is None else f"usage_threshold {failover.parameters.usage_threshold}"
+    return f"{_in_brief(policy)}, {threshold}"
+
+
+def _as_json(policy: IsolationPolicy) -> str:
+    return msgspec.json.encode(policy).decode()
 
 
 def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:

@@ -397,6 +397,11 @@ def loses_more(batch: Batch, asked: Batch) -> bool:
     )
 
 
+def reaches_others(batch: Batch, asked: Batch) -> bool:
+    """True if an isolation policy matches other namespaces or brokers than in another batch with equal content."""
+    return any(new.reach != old.reach for new, old in zip(batch.steps, asked.steps, strict=True))
+
+
 def _loss(step: Step) -> Loss:
     return step.loss if isinstance(step.loss, Loss) else NOTHING_LOST
 
