@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
-from pulsar_steward.errors import Refused
+from pulsar_steward.changes.kind import (
+    ApprovalWarning,
+    Aspect,
+    Before,
+    ChangeKind,
+    Drifted,
+    Inverse,
+    Observation,
+    changed_since,
+)
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words, when_in_force
@@ -17,6 +25,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ClusterReader, Subject
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -97,10 +106,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         then, former = back.in_words(made.after), back.in_words(before.value)
         if now != made.after:
             did = "removed it" if made.after is None else f"set it to {then}"
-            raise Refused(
-                f"somebody changed {what}: it is {back.in_words(now)}, and is left as it is. Steward had {did};"
-                f" before that, it was {former}"
-            )
+            raise changed_since(what, back.in_words(now), did, former)
         return Inverse(
             change=back,
             made=f"changed {what} from {former} to {then}",
@@ -117,9 +123,9 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             before = before.partition("; ")[0]
         return f"{change.name} of {change.holder}: {before} → {after}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """Messages that are deleted, or producers that are stopped."""
-        change, spared = self.change, ""
+        change, loss, spared = self.change, step.known_loss, ""
         if change.refuses_delays:
             return _refused_delays(change)
         if self.loses_messages or loss is not None:

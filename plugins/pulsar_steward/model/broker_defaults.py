@@ -136,10 +136,13 @@ HISTORY = "pulsar_lb_resource_usage"
 CPU = "pulsar_lb_cpu_usage"
 """Metric of a broker's CPU usage, in percent."""
 
+DIRECT_MEMORY = "pulsar_lb_directMemory_usage"
+"""Metric of a broker's usage of direct memory, in percent."""
+
 RESOURCES = {
     CPU: "loadBalancerCPUResourceWeight",
     "pulsar_lb_memory_usage": "loadBalancerMemoryResourceWeight",
-    "pulsar_lb_directMemory_usage": "loadBalancerDirectMemoryResourceWeight",
+    DIRECT_MEMORY: "loadBalancerDirectMemoryResourceWeight",
     "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",
     "pulsar_lb_bandwidth_out_usage": "loadBalancerBandwidthOutResourceWeight",
 }

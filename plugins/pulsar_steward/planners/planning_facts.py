@@ -21,7 +21,7 @@ from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, VERSIONS_UNKNOWN, Unkn
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import Setting, SettingName
-from pulsar_steward.model.step import Change
+from pulsar_steward.model.step import Change, UnloadBundle
 from pulsar_steward.model.subscription import Cursor, SubscriptionState, holding
 from pulsar_steward.model.topics import PARTITION_END, namespace_of
 from pulsar_steward.planners.bundles.facts import BundleFacts
@@ -88,7 +88,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
         usages: Figures that its load shedding compares, for every broker that was read.
-        isolation: Isolation policies with what they divide; unknown where no finding needs them.
+        isolation: Isolation policies with what they divide, once what earlier planners of the same plan propose is
+            carried out; unknown where no finding needs them.
         bundles: Business bundles with findings, and the load over time.
         findings: All listed findings of the snapshot.
         unlisted: Number of further findings by check and namespace; an empty name: of any namespace.
@@ -100,8 +101,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         claimed: Namespaces whose bundles earlier planners of the same plan move or split: later planners leave them
             alone.
         claimed_settings: Namespaces whose settings earlier planners of the same plan change.
-        proposed: Kinds of the batches that earlier planners of the same plan propose.
-        moving: Brokers from or to which earlier planners of the same plan move bundles.
+        proposed: Kinds of the batches that earlier planners of the same plan propose, but for `unasked`.
+        moves: Moves of earlier planners of the same plan.
         parts_stay: Namespaces whose bundles are split without a move of parts, as a person said no to these moves.
         unasked: Changes of batches that nobody is asked about, as a person said no to them: they claim no namespace.
         unseen: Names in the policy that match nothing in the cluster.
@@ -139,11 +140,16 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
     proposed: frozenset[str] = frozenset()
-    moving: frozenset[str] = frozenset()
+    moves: tuple[UnloadBundle, ...] = ()
     parts_stay: frozenset[str] = frozenset()
     unasked: frozenset[tuple[Change, ...]] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
+
+    @property
+    def moving(self) -> frozenset[str]:
+        """Brokers from or to which earlier planners of the same plan move bundles."""
+        return frozenset(broker for move in self.moves for broker in (move.source, move.target))
 
     def unlisted_in(self, namespace: str, check_id: str) -> int:
         """Number of a check's unlisted findings that are of a namespace, or may be."""

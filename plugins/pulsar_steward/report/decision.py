@@ -15,7 +15,7 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Severity, by_size
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation
 from pulsar_steward.model.trouble import harm_of
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.report.approval_group import further, warning_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
-MAX_WORDS = 102
+MAX_WORDS = 107
 """Words of a card; an approval request adds a link and the plan's digest."""
 
 MAX_WORDS_STAYING = 14
@@ -52,6 +52,10 @@ MAX_NAME = 40
 
 LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
+
+
+TROUBLE_STAYS, NOTHING_CHANGES = "If rejected, the trouble stays.", "If rejected, nothing changes."
+"""What goes without saying: left out where words are short."""
 
 
 class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +72,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
         beware: Other harm that the steps' warnings tell, with the number of steps.
+        open: That an isolation policy is also about what matches it later.
         undo: How to undo it, and what does not come back.
         rejected: What a rejection means.
         without_loss: A change without loss.
@@ -84,6 +89,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     clients: str = ""
     beware: tuple[str, ...] = ()
+    open: str = ""
     undo: str = ""
     rejected: str = ""
     without_loss: str = ""
@@ -111,20 +117,31 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; differences and evidence get the words that others leave, the first change its own."""
-        last = [self.clients, *self.beware, self.undo, *answering]
+        last = [self.clients, *self.beware, self.open, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
         leading = (first, self.partial)
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, *leading, *changes, stays, *last))
-        if left < 0:  # the plan's page has both
-            last = [each for each in last if each != self.without_loss]
-            changes = changes[:1]
+        left = MAX_WORDS - _words(self.headline, *leading, *changes, stays, *last)
+        if left < 0:  # the plan's page has all of it
+            last = [each for each in last if each not in {self.without_loss, TROUBLE_STAYS, NOTHING_CHANGES}]
+            over = _words(self.headline, *leading, *changes[:1], stays, *last) - MAX_WORDS
+            # Only an isolation policy is as long: it may have any number of patterns.
+            first_change = _split(changes[:1])
+            changes = tuple(_cut_to(words, max(len(words) - max(over, 0), LEAST_WORDS)) for words in first_change)
         return tuple(filter(None, (*leading, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
+
+
+def _split(lines: Sequence[str]) -> list[list[str]]:
+    return [each.split() for each in lines]
+
+
+def _words(*lines: str) -> int:
+    return sum(any(map(str.isalnum, word)) for each in lines for word in each.split())
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Lines of at most so many words together: a longer one is cut, or empty where little would be left."""
-    words = [each.split() for each in lines]
+    words = _split(lines)
     before = accumulate((len(each) for each in words), initial=0)
     return tuple(_cut_to(each, most - used) for each, used in zip(words, before, strict=False))
 
@@ -168,6 +185,7 @@ def decision_of(
         why=_why(plan, batch),
         clients=_clients(batch, policy),
         beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
+        open=_open(batch.steps),
         undo=_undo(batch.steps, losing),
         rejected=_rejected(batch),
         without_loss="" if batch.is_rollback else _without_loss(losing),
@@ -322,7 +340,19 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
+def _open(steps: Sequence[Step]) -> str:
+    sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
+    return "Namespaces and brokers that match later join the group." if sets else ""
+
+
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
+    """How far it can be undone, and how a person undoes an isolation policy that guards would not let Steward undo."""
+    by = [step.change for step in steps if isinstance(step.change, SetIsolation) and step.undo is None]
+    former = ["delete the policy" if each.before is None else "set the former policy" for each in by]
+    return " ".join([_undoable(steps, losing), *(f"By hand: {words}." for words in former[:1])])
+
+
+def _undoable(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
     moving = any(step.moving_messages.lost for step in steps)
     lost = "deleted messages" if losing else "lost messages" if moving else ""
@@ -342,9 +372,9 @@ def _rejected(batch: Batch) -> str:
         if any(_evicts_now(step) for step in batch.steps):
             return "If rejected, brokers go on evicting unread messages over the present limit."
         if batch.is_rollback or all(each.severity is Severity.INFO for each in batch.findings):
-            return "If rejected, nothing changes."
+            return NOTHING_CHANGES
         goes_on = _grave_headline(batch)
-        return f"If rejected, this goes on: {goes_on}." if goes_on else "If rejected, the trouble stays."
+        return f"If rejected, this goes on: {goes_on}." if goes_on else TROUBLE_STAYS
     messages = total(loss.messages for loss in averted)
     if messages is None:
         return "If rejected, brokers may delete unread messages, how many is not known."

@@ -15,6 +15,7 @@ from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
+from pulsar_steward.model.isolation import Reach
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
@@ -27,6 +28,7 @@ from pulsar_steward.report.details import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
+from tests.unit.changes.test_kinds import ISOLATION
 from tests.unit.pages.conftest import Client, pages_of
 from tests.unit.pages.scenes import (
     EVERY,
@@ -587,3 +589,12 @@ def test_before_anything_was_observed(tmp_path: Path) -> None:
     client = pages_of(tmp_path)
     assert "No cluster was observed yet." in words(client, "/")
     assert "Nothing of that kind is in the ledger." in words(client, "/history")
+
+
+def test_a_steps_page_names_all_that_a_policy_matches(tmp_path: Path, writer: LedgerWriter) -> None:
+    """An approval is of these namespaces and brokers, however many there are."""
+    names = tuple(f"shop/n{number:02}" for number in range(40))
+    step = a_step(ISOLATION, reach=Reach(names, ("10.0.1.1:8080",)))
+    plan = Telling(writer).planned("east", [a_batch(step)], NOW)
+    read = words(pages_of(tmp_path), f"/plans/{plan.plan_id}/steps/b1.s01")
+    assert f"Matches {', '.join(names)}, 10.0.1.1:8080" in read

@@ -31,7 +31,7 @@ from tests.builders import (
     broker,
 )
 from tests.questions import FIRST
-from tests.unit.changes.test_kinds import ISOLATION
+from tests.unit.changes.test_kinds import FEW, ISOLATION, NOBODY, REACH, group
 
 if TYPE_CHECKING:
     from pulsar_steward.model.finding import Finding
@@ -76,7 +76,21 @@ KINDS = {
         a_step(ISOLATION, undo=ISOLATION.inverse),
         *[a_step(a_move(), undo=None)] * 60,
         kind=BROKER_GROUP,
-        title="Group shop: set its isolation policy without an unload, then move 60 bundles to its brokers",
+        title="Group shop: set its isolation policy, then move 60 bundles to its brokers",
+    ),
+    "a group that nobody can undo": batch_of(
+        a_step(
+            msgspec.structs.replace(
+                ISOLATION,
+                before=group("3", primary=("10.0.1.*", "10.0.2.*", "10.0.3.*"), secondary=("10.0.4.*",)),
+                after=group("1", namespaces=("shop/.*", "store/.*", "stock/.*"), secondary=("10.0.5.*",)),
+            ),
+            reach=REACH,
+            touched=NOBODY,
+        ),
+        *[a_step(a_move(namespace="shop/a"), undo=None, touched=FEW)] * 60,
+        kind=BROKER_GROUP,
+        title="Group shop: set its isolation policy, then move 60 bundles to its brokers",
     ),
     "a deletion": batch_of(a_step(a_deletion("persistent://shop/a/t"), loss=LOST)),
     "an eviction": batch_of(a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.facts.room import Usage
 from pulsar_steward.model import tables
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.setting import SettingName
-from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load, Usage
+from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, equal_ranges
