@@ -476,3 +476,12 @@ def test_a_group_of_an_idle_namespace_stops_no_planning(tmp_path: Path) -> None:
         plan, _ = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,)).observe()
     (step,) = plan.batches[0].steps
     assert isinstance(step.change, SetIsolation)
+
+
+def test_a_namespace_that_only_other_clusters_serve_is_no_drift(tmp_path: Path) -> None:
+    """What matches is the same at planning and right before the call, also in a shared configuration store."""
+    far = NamespaceSpec("shop/far", bundles=4, policies={"replication_clusters": ["west"]})
+    spec = replace(SPEC, namespaces=(*SPEC.namespaces, far))
+    with a_worksite(tmp_path, spec, policy=wanting(FIRST_TWO)) as site:
+        seeing = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+        assert set(seeing.carry_out(the_plan(seeing))) == {"done"}
