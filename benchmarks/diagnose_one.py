@@ -17,10 +17,11 @@ import msgspec
 
 from benchmarks.bench.figures import Figures, Meter
 from benchmarks.large_snapshot import Cluster, write
-from pulsar_steward.checks.registry import CHECKS, VIEWS
+from pulsar_steward.checks.registry import CHECKS, VIEWS, checks_of
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.runner import run_checks
 from pulsar_steward.diagnose.running import SnapshotSources
+from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import FINDINGS, SMALL
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
@@ -104,7 +105,7 @@ def _directly(folder: SnapshotFolder) -> One:
         if each.judgement.findings
     }
     figures, by_check = meter.figures(WHAT, sum(map(len, subjects.values()))), dict[str, float]()
-    for check in CHECKS:
+    for check in checks_of(System.PULSAR).values():
         began = time.perf_counter()
         _checked(snapshot, [check])
         by_check[check.check_id] = time.perf_counter() - began

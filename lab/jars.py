@@ -1,4 +1,4 @@
-"""The jars of a Pulsar version: resolved by Maven from the committed POM, once, into the user's cache."""
+"""The jars of a version of Pulsar or Kafka: resolved by Maven from the committed POM, once, into the user's cache."""
 
 import fcntl
 import hashlib
@@ -8,12 +8,25 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from lab import prerequisites
 from lab.errors import JarsUnavailableError
 
-POMS = Path(__file__).with_name("pulsar")
 EVERY = 40
+
+
+class Product(NamedTuple):
+    """A product: its name, the folder of its POMs, the jar without which it is not there, and the size of all."""
+
+    name: str
+    poms: Path
+    main_jar: str
+    megabytes: int
+
+
+PULSAR = Product("Pulsar", Path(__file__).with_name("pulsar"), "pulsar-broker-*.jar", 240)
+KAFKA = Product("Kafka", Path(__file__).with_name("kafka"), "kafka_2.13-*.jar", 44)
 
 
 def cache() -> Path:
@@ -22,19 +35,19 @@ def cache() -> Path:
     return Path(folder) / "pulsar-steward" / "jars"
 
 
-def folder(version: str) -> Path:
+def folder(version: str, product: Product = PULSAR) -> Path:
     """Folder of the jars of a version, as its POM asks for them now; it appears only once it is complete."""
-    digest = hashlib.sha256(_pom(version).read_bytes()).hexdigest()
+    digest = hashlib.sha256(_pom(version, product).read_bytes()).hexdigest()
     return cache() / f"{version}-{digest[:12]}"
 
 
-def _pom(version: str) -> Path:
-    return POMS / version / "pom.xml"
+def _pom(version: str, product: Product) -> Path:
+    return product.poms / version / "pom.xml"
 
 
-def fetched(version: str) -> bool:
+def fetched(version: str, product: Product = PULSAR) -> bool:
     """Tells whether the jars are in the cache."""
-    return folder(version).is_dir()
+    return folder(version, product).is_dir()
 
 
 def counts_log_lines(version: str) -> bool:
@@ -42,35 +55,40 @@ def counts_log_lines(version: str) -> bool:
     return any(folder(version).glob("simpleclient_log4j2-*.jar"))
 
 
-def fetch(version: str, progress: Callable[[str], None]) -> Path:
+def fetch(version: str, progress: Callable[[str], None], product: Product = PULSAR) -> Path:
     """Returns the folder of the jars, fetching them first if need be; others that want them meanwhile wait.
 
     Raises:
         PrerequisiteMissingError: Maven is needed and not there.
         JarsUnavailableError: Maven failed; its last lines are in the message.
     """
-    target = folder(version)
+    target = folder(version, product)
     target.parent.mkdir(parents=True, exist_ok=True)
-    if fetched(version):
+    if fetched(version, product):
         return target
     prerequisites.require(maven=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:
-        progress(f"fetching the jars of Pulsar {version} with Maven, about 240 MB: one to three minutes, once")
+        progress(
+            f"fetching the jars of {product.name} {version} with Maven, about {product.megabytes} MB:"
+            " up to three minutes, once"
+        )
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not fetched(version):
-            _fetch(version, target, progress)
+        if not fetched(version, product):
+            _fetch(version, product, target, progress)
     return target
 
 
-def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
+def _fetch(version: str, product: Product, target: Path, progress: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{version}.", dir=target.parent) as scratch:
         jars = Path(scratch) / "jars"
         # Maven resolves a copy, so that nothing is ever written beside the committed POM.
-        pom = shutil.copy(_pom(version), scratch)
+        pom = shutil.copy(_pom(version, product), scratch)
         _run_maven(Path(pom), jars, progress)
-        if not any(jars.glob("pulsar-broker-*.jar")):
-            raise JarsUnavailableError(f"Maven ended well, yet {jars} holds no pulsar-broker jar: see {_pom(version)}")
-        progress(f"{sum(1 for _ in jars.iterdir())} jars of Pulsar {version} are in {target}")
+        if not any(jars.glob(product.main_jar)):
+            raise JarsUnavailableError(
+                f"Maven ended well, yet {jars} holds no {product.main_jar}: see {_pom(version, product)}"
+            )
+        progress(f"{sum(1 for _ in jars.iterdir())} jars of {product.name} {version} are in {target}")
         jars.rename(target)
 
 

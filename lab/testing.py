@@ -1,5 +1,6 @@
 """For tests that need what may not be on a machine: skip where it is missing, and say why."""
 
+import importlib.util
 import os
 import shutil
 from typing import NoReturn
@@ -7,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from lab import jars, nginx, prerequisites
+from lab.kafka import KAFKA_VERSION
 from lab.model import VERSIONS
 
 
@@ -14,6 +16,15 @@ def need_lab(version: str = VERSIONS[0]) -> None:
     """Skips where a lab cannot run, saying what to install; with ``CI=true`` it fails instead."""
     if missing := prerequisites.missing(maven=not jars.fetched(version)):
         cannot_run(f"no real Pulsar on this machine: {'; '.join(missing)}")
+
+
+def need_kafka() -> None:
+    """Skips where no Kafka can run, saying what to install; with ``CI=true`` it fails instead."""
+    missing = prerequisites.missing(maven=not jars.fetched(KAFKA_VERSION, jars.KAFKA))
+    if importlib.util.find_spec("confluent_kafka") is None:
+        missing.append("confluent-kafka is not installed: make its environment anew by `make`")
+    if missing:
+        cannot_run(f"no real Kafka on this machine: {'; '.join(missing)}")
 
 
 def need_java() -> None:

@@ -27,7 +27,8 @@ from lab.faults.clients.languages import unavailable
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from lab.model import VERSIONS
-from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.checks.registry import checks_of
+from pulsar_steward.model.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,8 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check_ids() -> list[str]:
-    """Of every check there is."""
-    return [check.check_id for check in CHECKS]
+    """Of every check of Pulsar clusters; those of Kafka are tried by `tests/live/test_kafka.py`."""
+    return list(checks_of(System.PULSAR))
 
 
 def _can_be_made(fault: AnyFault, say: Callable[[str], None]) -> bool:

@@ -12,6 +12,7 @@
     │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
     ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
     ├── NobodyAnswered           no broker that the cluster lists could be read
+    │   ├── KafkaUnreachable     no broker of a Kafka cluster answered
     │   └── OnlyFrontDoor        ... as only a balancer or proxy in front of them is reached
     ├── NotDelivered             a message that its recipient did not take, or perhaps did
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
@@ -104,6 +105,10 @@ class InvalidName(StewardError, ValueError):
 
 class NobodyAnswered(StewardError):
     """No broker that the cluster lists could be read."""
+
+
+class KafkaUnreachable(NobodyAnswered):
+    """No broker of a Kafka cluster answered."""
 
 
 class OnlyFrontDoor(NobodyAnswered):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.checks.registry import CHECKS, checks_of
 from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import PAGE as PAGE_OF_LOGS
+from pulsar_steward.model.system import System
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckWords
@@ -86,13 +87,18 @@ def test_checks_quote_the_page() -> None:
     assert {": " in part for _, part in _SOURCES} == {False, True}
 
 
+def test_one_page_tells_the_checks_of_kafka() -> None:
+    page = (ROOT / "docs" / "kafka.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(kafka-[a-z-]+)` \|", page, re.MULTILINE) == list(checks_of(System.KAFKA))
+
+
 def test_tables_name_what_is_there() -> None:
     rows = _ROW.findall(PAGE)
     claims = [row.split(" | ") for section in SECTIONS.values() for row in _ROW.findall(section)]
     assert rows
     assert [cells for cells in claims if len(cells) != 3 or not all(cells)] == []
     linked = set(re.findall(r"\(checks/([a-z-]+)\.md\)", PAGE))
-    assert linked == {*(check.check_id for check in CHECKS), PAGE_OF_LOGS}
+    assert linked == {*checks_of(System.PULSAR), PAGE_OF_LOGS}
     guards = {
         name
         for names in re.findall(r"guards? (`[a-z_]+`(?:, `[a-z_]+`)*)", PAGE)

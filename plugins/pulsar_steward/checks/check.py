@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.decoding import convert
 from pulsar_steward.model.finding import Figures, Finding, Severity, Unlisted
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.system import System
 from pulsar_steward.model.topics import namespace_in, partitioned_topic
 from pulsar_steward.model.trouble import Harm, HarmOf
 from pulsar_steward.model.units import named
@@ -157,6 +158,7 @@ class AboutSnapshot:
         topics: Number of loaded topics on the brokers that were read.
         metrics_cut_off: Brokers whose Prometheus text was read only in part, as it is too large.
         earlier: Earlier snapshots that may be compared with, the newest first.
+        system: System of the cluster.
     """
 
     cluster: str
@@ -169,6 +171,7 @@ class AboutSnapshot:
     topics: int = 0
     metrics_cut_off: tuple[str, ...] = ()
     earlier: tuple[Earlier, ...] = ()
+    system: System = System.PULSAR
 
 
 @dataclass(frozen=True)
@@ -321,6 +324,7 @@ class Check(CheckWords):
         reads: Other sections of the policy that it reads, and that namespaces may override.
         rests_on: Ids of checks whose results its judge reads (`CheckContext.results`), so that nothing is judged twice.
             They run before it, and depend on no other check.
+        system: System whose snapshots it is for.
     """
 
     policy: type[Section]
@@ -331,6 +335,7 @@ class Check(CheckWords):
     scope: Scope = Scope.CLUSTER
     reads: tuple[str, ...] = ()
     rests_on: tuple[str, ...] = ()
+    system: System = System.PULSAR
 
     @property
     def section(self) -> str:

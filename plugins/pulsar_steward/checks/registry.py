@@ -1,7 +1,7 @@
 """Registry of all checks: each `Check` of a module in one of the folders beside this file.
 
 The order is the one for a cluster in trouble: resources, then clients and their acknowledgements, then placement, then
-backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
+backlog and retention, then delayed messages and capacity (docs/knowledge.md C); those for Kafka clusters come last.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsar_steward.checks import backlog, clients, delayed, placement, resources
+from pulsar_steward.checks import backlog, clients, delayed, kafka, placement, resources
 from pulsar_steward.checks.check import Check
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from pulsar_steward.checks.views import SqlView
+    from pulsar_steward.model.system import System
 
 
 class GuideSection(NamedTuple):
@@ -31,7 +32,7 @@ class GuideSection(NamedTuple):
     checks: tuple[Check, ...]
 
 
-_PACKAGES = (resources, clients, placement, backlog, delayed)
+_PACKAGES = (resources, clients, placement, backlog, delayed, kafka)
 
 
 def _group(package: ModuleType) -> GuideSection:
@@ -46,6 +47,17 @@ CHECKS = tuple(check for group in GROUPS for check in group.checks)
 """All checks, in the order in which they are reported."""
 
 BY_ID = {check.check_id: check for check in CHECKS}
+
+
+def groups_of(system: System) -> tuple[GuideSection, ...]:
+    """Groups of the checks for a system's snapshots."""
+    return tuple(group for group in GROUPS if group.checks[0].system is system)
+
+
+def checks_of(system: System) -> dict[str, Check]:
+    """Checks for a system's snapshots, by id, in the order in which they are reported."""
+    return {check.check_id: check for check in CHECKS if check.system is system}
+
 
 VIEWS: tuple[SqlView, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
 """Views that the queries use besides `pulsar_steward.checks.views`, in the order in which they are created."""

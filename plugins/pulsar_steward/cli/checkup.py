@@ -123,6 +123,8 @@ def _refuse_beside_fleet(source: Source, others: Mapping[str, object]) -> None:
     """
     about_one = {
         "--admin-url": source.admin_url,
+        "--kafka": source.kafka,
+        "--kafka-config": source.kafka_config,
         "--snapshot": source.snapshot,
         "--cluster": source.cluster,
         "--master": source.master,
@@ -138,11 +140,13 @@ def _refuse_beside_fleet(source: Source, others: Mapping[str, object]) -> None:
 
 def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: ClusterAccess) -> Checkup:
     """The report, by modules that are loaded once the cluster was read: nobody waits for them to see the first line."""
-    from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of  # noqa: PLC0415 - see above
+    from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of  # noqa: PLC0415 - see above
     from pulsar_steward.planners.registry import make_plan  # noqa: PLC0415 - see above
     from pulsar_steward.report.checkup.compose import checkup_of  # noqa: PLC0415 - see above
 
-    plan, logs = make_plan(planning_facts_of(seen, thresholds, Moves())), None
+    plan, logs = plan_without_steps(seen, thresholds), None
+    if plan is None:
+        plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
     if files:
         with progress() as say:
             logs = read_logs(files, access.secrets(), say)

@@ -12,6 +12,7 @@ from pulsar_steward.errors import (
     BrokenAnswer,
     ClientCertificateWanted,
     HandshakeCut,
+    KafkaUnreachable,
     NeverSent,
     NoAccessToken,
     NobodyAnswered,
@@ -63,6 +64,8 @@ REMEDIES: dict[type[StewardError], str] = {
     Unreachable: "check --admin-url: is that the admin port of a Pulsar broker (8080 or 8443 by default), and not that"
     " of its own protocol (6650, 6651)? And that the broker runs, and no firewall lies between",
     NobodyAnswered: "every listed broker has to be reachable from here: check names, firewalls and the token",
+    KafkaUnreachable: "check --kafka, TLS and login in --kafka-config, and that what brokers advertise is reachable"
+    " from here",
     OnlyFrontDoor: ADDRESSES_REMEDY,
 }
 """Remedies of errors, by class, or else by the nearest one that it is derived from."""

@@ -24,6 +24,7 @@ from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.errors import in_one_line
 from pulsar_steward.cli.known_names import CLUSTER
 from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
+from pulsar_steward.collect.kafka.settings import KAFKA_VARIABLE, KafkaSettings, properties_in
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
 from pulsar_steward.model.cluster import named_clusters
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.cli.output import Say
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.pulsar.settings import AdminSettings
 
 CONNECTIONS = "connections"
 """Name of the fleet that scheduled runs observe: the clusters in `STEWARD_CLUSTER`, by their connections in Airflow."""
@@ -57,7 +59,7 @@ class FleetTarget(NamedTuple):
     Attributes:
         name: Its name.
         region: Where it runs, if that is said.
-        variables: `AdminSettings.in_environment`; None: it cannot be looked at.
+        variables: `AdminSettings.in_environment`, or `KafkaSettings.in_environment`; None: it cannot be looked at.
         trouble: Why not.
     """
 
@@ -88,26 +90,47 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
             "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, database"
             " and AIRFLOW__CORE__FERNET_KEY, or name a file by --fleet"
         )
-    # Without the variables of this process: a token in them is of another cluster.
-    other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
+    other = _of_no_cluster()
     return [
         FleetTarget(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
         for each in told
     ]
 
 
+def _of_no_cluster() -> dict[str, str]:
+    """This process's environment without the settings of a cluster: a token among them is of another one."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(VARIABLES) and name != KAFKA_VARIABLE
+    }
+
+
 def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> FleetTarget:
     """A cluster of a file, with its settings; one that cannot be used is told like one that does not answer."""
+    try:
+        if cluster.kafka is not None:
+            variables = _kafka_of(cluster, cluster.kafka).in_environment(_of_no_cluster())
+        else:
+            variables = _pulsar_of(cluster, path, policy).in_environment(_of_no_cluster())
+    except StewardError as error:
+        return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
+    return FleetTarget(cluster.name, cluster.region, variables)
+
+
+def _kafka_of(cluster: FleetMember, servers: str) -> KafkaSettings:
+    return KafkaSettings(
+        servers=servers,
+        properties=properties_in(cluster.kafka_config) if cluster.kafka_config else {},
+        allow_unencrypted=cluster.allow_unencrypted_token,
+    )
+
+
+def _pulsar_of(cluster: FleetMember, path: Path, policy: Policy) -> AdminSettings:
     given = {name: getattr(cluster, name) for name in ClusterAccess.__struct_fields__ if hasattr(cluster, name)}
     mapped = [f"{advertised}={url}" for advertised, url in cluster.address_map.items()]
     access = ClusterAccess(**(given | {"address_map": mapped, "token_variable": False}))
     target = Target(urls=cluster.admin_url, access=access, cluster=cluster.name, policy=policy)
     key = next((key for key in WHERE if getattr(cluster, key)), WHERE[0])
-    try:
-        settings = replace(settings_of(target), origin=f"`{key}` of {cluster.name} in {path}")
-    except StewardError as error:
-        return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
-    return FleetTarget(cluster.name, cluster.region, settings.in_environment(os.environ))
+    return replace(settings_of(target), origin=f"`{key}` of {cluster.name} in {path}")
 
 
 def _by_keys(words: str) -> str:

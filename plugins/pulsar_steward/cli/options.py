@@ -1,5 +1,6 @@
 """Options that several commands share, and the snapshot and the policy that they select."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
 from pulsar_steward.cli.snapshot import Target, look
+from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in, properties_in
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.schema import Policy
@@ -35,6 +37,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     admin_url: AdminUrls = None
     snapshot: Annotated[str | None, option("URI", "A diagnosed snapshot, in place of looking at a cluster.")] = None
     access: ClusterAccess
+    kafka: Annotated[
+        str | None, option("HOST:PORT", "Brokers of a Kafka cluster, divided by commas, which is only looked at.")
+    ] = None
+    kafka_config: Annotated[
+        Path | None, option("FILE", "Lines name=value: properties of Kafka's client for TLS and SASL.")
+    ] = None
     from_environment: Annotated[bool, typer.Option("--from-environment", hidden=True)] = False
     policy: PolicyFile = None
     cluster: ClusterName = None
@@ -52,10 +60,13 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         ConfigurationError: If the options select none, or two.
         StewardError: If it cannot be taken or opened.
     """
-    if bool(source.admin_url or source.from_environment) == bool(source.snapshot):
+    ways = (source.admin_url or source.from_environment, source.kafka, source.snapshot)
+    if sum(map(bool, ways)) != 1:
         raise ConfigurationError(
-            "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
+            "give either --admin-url, such as http://broker:8080, to look at a cluster (of Kafka: --kafka), or"
+            " --snapshot to read one"
         )
+    kafka = _kafka_of(source)
     if source.snapshot:
         yield _existing(source, source.snapshot)
         return
@@ -66,6 +77,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         cluster=source.cluster,
         policy=policy,
         master=source.master,
+        kafka=kafka,
     )
     with _folder(source.keep) as folder:
         with progress() as say:
@@ -73,6 +85,32 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         if source.keep:
             tell(f"the snapshot is kept at {uri}", err=True)
         yield open_snapshot(uri)
+
+
+def _kafka_of(source: Source) -> KafkaSettings | None:
+    """Settings of a Kafka cluster; None: the options select another source.
+
+    Raises:
+        ConfigurationError: If they are not valid, or an option is about Pulsar.
+    """
+    if source.from_environment:
+        return kafka_in(os.environ)
+    if source.kafka is None:
+        if source.kafka_config is not None:
+            raise ConfigurationError("--kafka-config is about Kafka: name the cluster by --kafka, or leave it out")
+        return None
+    about_pulsar = options_given(source.access) - {"--allow-unencrypted-token"}
+    about_pulsar |= {"--master"} if source.master else set()
+    if about_pulsar:
+        raise ConfigurationError(
+            f"{min(about_pulsar)} is about Pulsar, and --kafka looks at a Kafka cluster: its credentials are given by"
+            " --kafka-config"
+        )
+    return KafkaSettings(
+        servers=source.kafka,
+        properties=properties_in(source.kafka_config) if source.kafka_config else {},
+        allow_unencrypted=source.access.allow_unencrypted_token,
+    )
 
 
 def _existing(source: Source, uri: str) -> Snapshot:

@@ -28,6 +28,9 @@ from pulsar_steward.cli.access import ClusterAccess
 from pulsar_steward.cli.errors import JobFailed, job_failure
 from pulsar_steward.cli.paths import JOB, need_java, spark_apps
 from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.kafka.collecting import KafkaOrder, collect_kafka
+from pulsar_steward.collect.kafka.reader import KafkaReader
+from pulsar_steward.collect.kafka.settings import KafkaSettings, secrets_of_kafka
 from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -68,6 +71,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         cluster: Name for the cluster; None: its own name.
         policy: Thresholds and limits, with overrides for single clusters.
         master: Spark's master; None: this process does the work.
+        kafka: Settings of a Kafka cluster, which is looked at in place of a Pulsar cluster.
     """
 
     urls: tuple[str, ...]
@@ -76,6 +80,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     policy: Policy
     master: str | None = None
+    kafka: KafkaSettings | None = None
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
@@ -87,6 +92,8 @@ def look(target: Target, folder: Path, say: Say) -> str:
         NobodyAnswered: If not one broker could be read.
         JobFailed: If Spark did not end successfully.
     """
+    if target.kafka is not None:
+        return _look_at_kafka(target, target.kafka, folder, say)
     settings = settings_of(target)
     if target.master is not None:
         need_java()
@@ -109,11 +116,38 @@ def look(target: Target, folder: Path, say: Say) -> str:
         with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
             reading = WrittenByTasks(settings, place, on_threads, TaskDivision(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
             collect(settings, order, place, reading, on_threads)
-        say("looking for trouble")
-        diagnose(place, policy, OnThreads(os.cpu_count() or 1))
+        _diagnosed(place, policy, say)
     except OSError as error:
-        raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
+        raise _not_written(place, error) from error
     return place.uri
+
+
+def _look_at_kafka(target: Target, settings: KafkaSettings, folder: Path, say: Say) -> str:
+    """Takes and diagnoses a snapshot of a Kafka cluster; see `look`."""
+    policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
+    say(f"asking {settings.servers} who is there")
+    reader = KafkaReader(settings, policy.kafka)
+    metadata = reader.metadata()
+    cluster = require_cluster_name(target.cluster or metadata.cluster_id, named_by="--cluster")
+    policy = target.policy.for_cluster(cluster)
+    say(f"collecting from the brokers of {cluster}")
+    place, taken_at = _claimed(folder.resolve(), cluster)
+    try:
+        with _log_told(say):
+            collect_kafka(reader, KafkaOrder(cluster, taken_at, settings.servers, policy.kafka, metadata), place)
+        _diagnosed(place, policy, say)
+    except OSError as error:
+        raise _not_written(place, error) from error
+    return place.uri
+
+
+def _diagnosed(place: SnapshotFolder, policy: Policy, say: Say) -> None:
+    say("looking for trouble")
+    diagnose(place, policy, OnThreads(os.cpu_count() or 1))
+
+
+def _not_written(place: SnapshotFolder, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}")
 
 
 def _claimed(folder: Path, cluster: str) -> tuple[SnapshotFolder, datetime]:
@@ -306,6 +340,6 @@ def _followed(lines: Iterable[str], say: Say) -> list[str]:
 
 def hidden(words: str, environment: Mapping[str, str]) -> str:
     """Words of a process without the secrets that its environment holds."""
-    for secret in secrets_in(environment):
+    for secret in (*secrets_in(environment), *secrets_of_kafka(environment)):
         words = words.replace(secret, "***")
     return words

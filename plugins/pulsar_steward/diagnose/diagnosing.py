@@ -12,10 +12,11 @@ import msgspec
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
-from pulsar_steward.diagnose.runner import judged, query_sets_of, with_those_they_rest_on
+from pulsar_steward.diagnose.runner import fitting, judged, query_sets_of, with_those_they_rest_on
 from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask, reads
 from pulsar_steward.diagnose.trends import NAME, failovers, trends, trends_queries
 from pulsar_steward.model.finding import Outlook, Severity, Verdict
+from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SMALL_BEFORE, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.model.units import named
 from pulsar_steward.snapshots.database import rows_of
@@ -56,6 +57,8 @@ def diagnose(
         SnapshotError: If the snapshot is not finished, or cannot be read.
     """
     folder.require_finished()
+    (about,) = folder.read(SNAPSHOT).select(["system"]).to_pylist()
+    checks = fitting(checks, System(about["system"] or System.PULSAR))
     earlier = folder.earlier(LOOK_BACK)
     try:
         _diagnose(folder, earlier, policy, map_over, checks, threads)

@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import AboutSnapshot, Check, Queried
     from pulsar_steward.checks.views import SqlView
+    from pulsar_steward.model.system import System
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.runtime.parallel import MapOver
 
-__all__ = ["CheckResult", "SnapshotSources", "judged", "query_sets_of", "run_checks", "with_those_they_rest_on"]
+__all__ = [
+    "CheckResult",
+    "SnapshotSources",
+    "fitting",
+    "judged",
+    "query_sets_of",
+    "run_checks",
+    "with_those_they_rest_on",
+]
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +60,14 @@ def run_checks(
         map_over: Runs the queries on shards.
     """
     about = about_of(snapshot)
+    checks = fitting(checks, about.system)
     query_sets = query_sets_of(checks, about, policy)
     return judged(checks, query_sets, ask(snapshot, query_sets, views, map_over))
+
+
+def fitting(checks: Sequence[Check], system: System) -> list[Check]:
+    """Checks for a system's snapshots."""
+    return [check for check in checks if check.system is system]
 
 
 def query_sets_of(checks: Sequence[Check], about: AboutSnapshot, policy: Policy) -> list[QuerySet]:

@@ -26,6 +26,7 @@ from pulsar_steward.diagnose.shards import (
     views_needed,
     words_needed,
 )
+from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import BROKERS, BUNDLES, SNAPSHOT
 from pulsar_steward.snapshots.database import connect, rows_in
 
@@ -116,6 +117,7 @@ def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
         earlier=tuple(
             Earlier(each["taken_at"], bool(each["unread_brokers"] or each["unread_namespaces"])) for each in earlier
         ),
+        system=System(row["system"] or System.PULSAR),
     )
 
 

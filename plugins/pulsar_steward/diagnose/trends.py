@@ -32,6 +32,7 @@ from pulsar_steward.model.measures import (
     STARTED,
     TOPIC_BACKLOG,
 )
+from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import TRENDS
 from pulsar_steward.snapshots.database import schema_of
 
@@ -142,7 +143,7 @@ def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Poin
 
 def _of_cluster(queried: Queried, about: AboutSnapshot) -> Iterator[_Point]:
     """Sums over all brokers, only if all were read: a gap in a plot is correct, a dip would be false."""
-    if not all(row["read"] for row in queried["brokers"].rows):
+    if about.system is not System.PULSAR or not all(row["read"] for row in queried["brokers"].rows):
         return
     parts = queried["of_topics"].rows
     measures = {

@@ -81,6 +81,8 @@ SNAPSHOT = Table(
             "namespaces that are listed, but that only other clusters of the configuration store serve; null as above",
         ),
         Column("configuration_store_id", Kind.STRING, "of its configuration store's addresses, as `metadata_id`"),
+        Column("system", Kind.STRING, "`kafka`, where only the tables `kafka_...` tell more; null or `pulsar`: Pulsar"),
+        Column("servers", Kind.STRING, "of Kafka: the addresses `host:port,...` that it was asked by; null: of Pulsar"),
     ),
 )
 
@@ -331,6 +333,58 @@ DRILLED = Table(
     ),
 )
 
+KAFKA_BROKERS = Table(
+    "kafka_brokers",
+    "one row a broker of a Kafka cluster that it lists, or that holds replicas",
+    (
+        Column("id", Kind.INT, "its number (`node.id`)"),
+        Column("broker", Kind.STRING, "`broker <id>`, as in `brokers`"),
+        Column("address", Kind.STRING, "`host:port` that it tells clients; null where it is not listed"),
+        Column("rack", Kind.STRING, "its rack; null where it has none, or is not listed"),
+        Column("listed", Kind.BOOLEAN, "false: it holds replicas, yet the cluster does not list it: it is down"),
+    ),
+)
+
+KAFKA_PARTITIONS = Table(
+    "kafka_partitions",
+    "one row a partition of a Kafka topic",
+    (
+        Column("topic", Kind.STRING, "name of the topic"),
+        Column("partition", Kind.INT, "its number, from 0"),
+        Column("leader", Kind.INT, "id of the broker that leads it; null: none does, so nobody can use it"),
+        Column("replicas", Kind.LONGS, "ids of the brokers that hold it, the preferred leader first"),
+        Column("in_sync", Kind.LONGS, "those of them that are in sync"),
+    ),
+)
+
+KAFKA_GROUPS = Table(
+    "kafka_groups",
+    "one row a consumer group of a Kafka cluster",
+    (
+        Column("group_id", Kind.STRING, "its name"),
+        Column("state", Kind.STRING, "stable, empty, preparing_rebalancing and the like, as Kafka says it"),
+        Column("partitions", Kind.LONG, "partitions that it has committed offsets of; null where they were not read"),
+        Column("lag_messages", Kind.LONG, "of those with a leader, offsets behind the end; null as above"),
+    ),
+)
+
+KAFKA_LAGS = Table(
+    "kafka_lags",
+    "one row a consumer group and partition that it is behind on",
+    (
+        Column("group_id", Kind.STRING, "the group"),
+        Column("topic", Kind.STRING, "the topic"),
+        Column("partition", Kind.INT, "the partition"),
+        Column("committed", Kind.LONG, "offset that the group committed: the next message that it wants"),
+        Column("end_offset", Kind.LONG, "offset behind the newest message"),
+        Column("behind_seconds", Kind.LONG, "the age of what it wants is this or more; 0: less than the least step"),
+        Column("timed", Kind.BOOLEAN, "whether the age was asked for: of the most lagging partitions of each group"),
+    ),
+)
+
+KAFKA_TABLES = (KAFKA_BROKERS, KAFKA_PARTITIONS, KAFKA_GROUPS, KAFKA_LAGS)
+"""Tables that a snapshot of a Kafka cluster has besides `COLLECTED`, of which only three have rows then."""
+
 FINDINGS = Table(
     "findings",
     "one row a finding of `diagnose`",
@@ -405,8 +459,8 @@ COLLECTED = (
 SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
 """Tables written in parts (shards), one for each collecting task: all rows of some brokers."""
 
-SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
-"""Tables that grow with brokers, bundles and namespaces; each shard gets all of them."""
+SMALL = (*(table for table in COLLECTED if table not in SHARDED), *KAFKA_TABLES)
+"""Tables that grow with brokers, bundles and namespaces, and those of Kafka; each shard gets all of them."""
 
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS, FAILOVERS)
 """Tables that `diagnose` adds."""

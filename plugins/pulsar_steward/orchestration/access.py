@@ -13,7 +13,7 @@ from pulsar_steward.pulsar.logins import Basic, Plugin, client_credentials, oaut
 from pulsar_steward.pulsar.settings import map_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from airflow.sdk import Connection
 
@@ -57,7 +57,7 @@ def access_of(name: str, connection: Connection) -> Access:
         ConfigurationError: If it has several that exclude each other, invalid ones, or files that it may not name.
     """
     extra = connection.extra_dejson
-    _require_allowed_files(name, extra)
+    require_allowed_files(name, extra)
     token_file = extra.get("token_file") or None
     login = _login(name, connection)
     token = connection.password if login is None else None
@@ -89,7 +89,7 @@ def _origin(name: str, extra: Mapping[str, Any], *, bare: bool) -> str:
     return f"the {'password of the ' if bare else ''}connection {name!r}"
 
 
-def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:
+def require_allowed_files(name: str, extra: Mapping[str, Any], keys: Iterable[str] = SECRET_FILES) -> None:
     """Requires that files with credentials are in a folder that the worker's operator allows.
 
     A person who may edit a connection chooses the file, and the address to which its content is sent. Certificates to
@@ -98,7 +98,7 @@ def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: If a file is in another folder, also by a symbolic link; the file is not read.
     """
-    for key in SECRET_FILES:
+    for key in keys:
         file = extra.get(key)
         if file and not in_secrets_folders(str(file)):
             raise ConfigurationError(

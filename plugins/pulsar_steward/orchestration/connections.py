@@ -9,10 +9,11 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 from sqlalchemy.engine import URL
 
+from pulsar_steward.collect.kafka.settings import KafkaSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger, read_url
 from pulsar_steward.model.cluster import admin_connection, change_connection
-from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set
+from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set, require_allowed_files
 from pulsar_steward.orchestration.home import home
 from pulsar_steward.policy.files import policy_file
 from pulsar_steward.policy.load import load_policy
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 LEDGER = "steward_ledger"
+KAFKA = "kafka"
+"""Type of connections to Kafka clusters."""
+
 NO_POLICY = "no_policy_file"
 READ_ONLY = "read_only"
 
@@ -41,13 +45,43 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     contain ``no_policy_file``, ``read_only`` and the keys in docs/reaching-a-cluster.md.
 
     Raises:
-        ConfigurationError: If there is no such connection, or it is not usable.
+        ConfigurationError: If there is no such connection, it is not usable, or it is of a Kafka cluster.
     """
     name, connection = _admin_connection(cluster)
+    if connection.conn_type == KAFKA:
+        raise ConfigurationError(
+            f"the connection {name!r} is of a Kafka cluster, which Steward only looks at, by `steward checkup --fleet"
+            " connections`: nothing is planned for it, and nothing in it is changed"
+        )
     urls = _urls(connection) or (
         _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
     )
     return _settings(name, connection, urls, policy)
+
+
+def kafka_settings(cluster: str) -> KafkaSettings | None:
+    """Settings of a Kafka cluster, from the connection ``pulsar_admin_<cluster>``; None: it is not of type Kafka.
+
+    As of Airflow's provider for Kafka, its extra contains ``bootstrap.servers`` and further properties.
+
+    Raises:
+        ConfigurationError: If it is not usable.
+    """
+    name = admin_connection(cluster)
+    connection = connection_named(name)
+    if connection is None or connection.conn_type != KAFKA:
+        return None
+    extra = connection.extra_dejson
+    require_allowed_files(name, extra, ("ssl.key.location", "ssl.certificate.location"))
+    own = {"bootstrap.servers", "region", "allow_unencrypted_token"}
+    login = {"sasl.username": connection.login, "sasl.password": connection.password}
+    properties = {key: str(value) for key, value in extra.items() if key not in own}
+    servers = extra.get("bootstrap.servers") or f"{connection.host}:{connection.port}"
+    return KafkaSettings(
+        servers=str(servers),
+        properties={key: value for key, value in login.items() if value} | properties,
+        allow_unencrypted=is_set(name, extra, "allow_unencrypted_token"),
+    )
 
 
 class ChangeAccess(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import BY_ID, checks_of
 from pulsar_steward.errors import LedgerError, SnapshotError
 from pulsar_steward.ledger.counts import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
@@ -256,7 +256,8 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
         info=severities[Severity.INFO],
         listed=sum(each.listed for each in summary.found.values()),
         checks_clear=summary.clear,
-        checks_unknown=len(summary.unknown) + len(BY_ID.keys() - {each.check_id for each in summary.verdicts}),
+        checks_unknown=len(summary.unknown)
+        + len(checks_of(meta.system).keys() - {each.check_id for each in summary.verdicts}),
     )
 
 

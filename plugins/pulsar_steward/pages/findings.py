@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.checks.registry import BY_ID, GROUPS
+from pulsar_steward.checks.registry import BY_ID, groups_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS
 from pulsar_steward.pages.clusters import title_of
@@ -193,7 +193,7 @@ class _Listed:
 def sections(summary: SnapshotSummary) -> tuple[FindingSection, ...]:
     """The guide's sections with the verdict of each check; checks that only the snapshot has come last."""
     verdicts = {verdict.check_id: verdict for verdict in summary.verdicts}
-    groups = [(group.title, [check.check_id for check in group.checks]) for group in GROUPS]
+    groups = [(group.title, [check.check_id for check in group.checks]) for group in groups_of(summary.meta.system)]
     if others := sorted(verdicts.keys() - BY_ID.keys()):
         groups.append(("Other checks", others))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import BY_ID, checks_of
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.history import plan_lines
 from pulsar_steward.ledger.store import one_moment
@@ -224,12 +224,14 @@ def _kept(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTro
 
 
 def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTroubles:
-    checks = check_reports(snapshot.findings(as_judged=True), sources.summary(snapshot).verdicts)
+    summary = sources.summary(snapshot)
+    checks = check_reports(snapshot.findings(as_judged=True), summary.verdicts, checks_of(summary.meta.system))
     joined = troubles_found(checks)
+    proposed = (plan.batches, plan.notes) if plan else ((), ())
     return ClusterTroubles(
         counts=counts_of(checks),
         plan_id=plan.plan_id if plan else None,
-        reports=tuple(trouble_report(each, *((plan.batches, plan.notes) if plan else ((), ()))) for each in joined),
+        reports=tuple(trouble_report(each, *proposed, summary.meta.servers) for each in joined),
         met={each.trouble_id: each.met for each in joined},
         of={
             (one.check_id, one.severity.value, one.subject): each.trouble_id for each in joined for one in each.findings

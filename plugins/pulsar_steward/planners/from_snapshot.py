@@ -14,6 +14,8 @@ from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.system import System
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.bundles.loads_from_snapshot import allowed_by_namespace, isolation_facts
 from pulsar_steward.planners.partitions.from_snapshot import partitioned_facts
@@ -72,8 +74,11 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
+        ConfigurationError: If it is not of a Pulsar cluster.
     """
-    meta, manager = snapshot.meta(), load_manager_in(snapshot)
+    meta = snapshot.meta()
+    meta.require_pulsar()
+    manager = load_manager_in(snapshot)
     findings, defaults, brokers = snapshot.findings(), defaults_of(snapshot), snapshot.brokers()
     allowed = allowed_by_namespace(snapshot, [TC_NAMESPACE])
     return PlanningFacts(
@@ -107,6 +112,27 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         coordinators_raised_at=moves.coordinators_raised_at,
         unseen=unseen_names(snapshot, policy),
         policy=policy,
+    )
+
+
+def plan_without_steps(snapshot: Snapshot, policy: Policy) -> Plan | None:
+    """The plan for a cluster that Steward only looks at, which proposes nothing; None: planners are asked.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    meta = snapshot.meta()
+    if meta.system is System.PULSAR:
+        return None
+    return Plan(
+        cluster=meta.cluster,
+        snapshot_id=meta.snapshot_id,
+        taken_at=meta.taken_at,
+        pulsar_cluster=meta.identity,
+        policy_digest=policy.digest,
+        batches=(),
+        notes=(f"Of {meta.system.called} clusters Steward only tells: it proposes and changes nothing in them.",),
+        unread=meta.unread or msgspec.UNSET,
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.load import read_checked
@@ -29,8 +29,10 @@ class FleetMember(Section):
 
     name: ClusterName = Field(description="what to call it; a folder of snapshots as well")
     admin_url: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(
-        min_length=1, description="a broker's admin address, or a list of them, tried in turn"
+        (), description="a broker's admin address, or a list of them, tried in turn"
     )
+    kafka: str | None = Field(None, description="in its place: `host:port,...` of a Kafka cluster")
+    kafka_config: Path | None = None
     region: str | None = Field(None, min_length=1, description="where it runs; clusters of one region are compared")
     token_file: Path | None = None
     oauth2_file: Path | None = None
@@ -42,6 +44,17 @@ class FleetMember(Section):
     address_map: dict[str, str] = Field(default_factory=dict)
     proxy: str | None = None
     front_door: bool = False
+
+    @model_validator(mode="after")
+    def _of_one_system(self) -> Self:
+        if bool(self.admin_url) == bool(self.kafka):
+            raise ValueError("give either admin_url or, of a Kafka cluster, kafka")
+        given = {name for name, value in self if value} - {"name", "region", "allow_unencrypted_token"}
+        if self.kafka and (strange := sorted(given - {"kafka", "kafka_config"})):
+            raise ValueError(f"{strange[0]} is about Pulsar, and this is a Kafka cluster: see kafka_config")
+        if self.kafka_config and not self.kafka:
+            raise ValueError("kafka_config is about Kafka, and this is a Pulsar cluster")
+        return self
 
 
 class Fleet(Section):
@@ -55,7 +68,8 @@ class ConnectedCluster(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster: Its name in the connection.
-        variables: `AdminSettings.in_environment`, secrets among them; empty: the connection is not usable.
+        variables: `AdminSettings.in_environment`, or `KafkaSettings.in_environment`, secrets among them; empty: the
+            connection is not usable.
         region: `region` in the connection's extra; None: not said.
         trouble: Why it is not usable, with the remedy; empty: it is.
     """
@@ -89,7 +103,7 @@ def _troubles_in(document: Any) -> Iterator[PolicyTrouble]:
         yield each._replace(words=f"{each.words}; a cluster has {keys}") if far else each
     listed = document.get("clusters") if isinstance(document, dict) else None
     if listed == []:
-        yield PolicyTrouble(("clusters",), "is empty: name a cluster, with its admin_url")
+        yield PolicyTrouble(("clusters",), "is empty: name a cluster, with its admin_url or kafka")
     names = [one.get("name") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
     for place, name in enumerate(names):
         if isinstance(name, str) and names.count(name) > 1:

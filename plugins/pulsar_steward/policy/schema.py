@@ -171,6 +171,18 @@ class CollectPolicy(Section):
     )
 
 
+class KafkaPolicy(Section):
+    """Limits of reading a Kafka cluster."""
+
+    request_timeout_seconds: int = number(30, "for one request", le=600)
+    total_seconds: int = number(300, "for all requests; the rest is left, and the snapshot is partial", le=3600)
+    partitions_at_once: int = number(10_000, "whose offsets one request of the client asks for", le=100_000)
+    groups_at_once: int = number(100, "consumer groups whose offsets are asked for side by side", le=1000)
+    timed_partitions: int = number(
+        5, "of each group, those that it is most behind on: how old is the message that it wants next", ge=0, le=1000
+    )
+
+
 class Policy(CheckSections, Remedies):
     """All thresholds and limits of one cluster, with the overrides of tenants and namespaces.
 
@@ -182,6 +194,7 @@ class Policy(CheckSections, Remedies):
 
     admin: AdminPolicy = AdminPolicy()
     collect: CollectPolicy = CollectPolicy()
+    kafka: KafkaPolicy = KafkaPolicy()
     trends: TrendsPolicy = TrendsPolicy()
     plan: PlanPolicy = PlanPolicy()
     brokers: BrokersPolicy = BrokersPolicy()

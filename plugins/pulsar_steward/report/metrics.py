@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
 
 from pulsar_steward.apply.health import Level
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import checks_of
 from pulsar_steward.ledger.messages import OVER
 from pulsar_steward.ledger.rows import NOES, Decision, Outcome
 from pulsar_steward.model.finding import Outlook, Severity
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 OTHER = "other"
 """Label for a check or kind unknown to this version, if another version made the snapshot or plan."""
 
-CHECK_LABELS = (*BY_ID, OTHER)
 KIND_LABELS = (*KINDS, OTHER)
 
 ANSWER_BUCKETS = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR, DAY)
@@ -199,24 +198,26 @@ class _Collected:
         self._findings(cluster, summary)
 
     def _findings(self, cluster: str, summary: SnapshotSummary) -> None:
+        checks = checks_of(summary.meta.system)
+        labels = (*checks, OTHER)
         found: Counter[tuple[str, str]] = Counter()
         oldest: dict[tuple[str, str], datetime] = {}
         for (check_id, severity), each in summary.found.items():
-            key = (_known(check_id, CHECK_LABELS), severity.value)
+            key = (_known(check_id, labels), severity.value)
             found[key] += each.count
             if each.since is not None:
                 oldest[key] = min(oldest.get(key, each.since), each.since)
-        verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
-        judged = {
-            _known(each.check_id, CHECK_LABELS) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN
-        }
-        for check in CHECK_LABELS:
+        verdicts = {_known(each.check_id, labels): each for each in summary.verdicts}
+        judged = {_known(each.check_id, labels) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN}
+        for check in labels:
             for severity in Severity:
                 key = (check, severity.value)
                 if check in judged or key in found:
                     self._add("steward_findings", found[key], cluster, *key)
                 self._time("steward_finding_oldest_timestamp_seconds", oldest.get(key), cluster, *key)
-        for check in BY_ID:  # a check without a verdict did not run: the snapshot is of another version
+        for check in checks_of(
+            summary.meta.system
+        ):  # a check without a verdict did not run: the snapshot is of another version
             verdict = verdicts.get(check)
             unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
             self._add("steward_check_unknown", unknown, cluster, check)

@@ -16,7 +16,17 @@ import pyarrow.parquet as pq
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.cluster import require_cluster_name
-from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, DRILLED, FINDINGS, SHARDED, VERDICTS
+from pulsar_steward.model.tables import (
+    COLLECTED,
+    DIAGNOSED,
+    DRILLED,
+    FINDINGS,
+    KAFKA_LAGS,
+    KAFKA_PARTITIONS,
+    KAFKA_TABLES,
+    SHARDED,
+    VERDICTS,
+)
 from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
@@ -33,7 +43,7 @@ COMPACTED = "_COMPACTED"
 LOOK_BACK = 12
 """Maximum number of earlier snapshots that a diagnosis reads; these are never compacted."""
 
-LARGE = (*SHARDED, DRILLED)
+LARGE = (*SHARDED, DRILLED, KAFKA_PARTITIONS, KAFKA_LAGS)
 """Tables that grow with topics: nearly all of a snapshot's size."""
 
 _STAMP = "%Y%m%dT%H%M%SZ"
@@ -151,7 +161,7 @@ class SnapshotFolder:
 
     def is_whole(self) -> bool:
         """True if every file of it can be read as far as its columns; takes a moment for each."""
-        for table in (*COLLECTED, *DIAGNOSED):
+        for table in (*COLLECTED, *KAFKA_TABLES, *DIAGNOSED):
             for name in self._file_names(table):
                 place = self._place(f"{table.name}/{name}")
                 try:

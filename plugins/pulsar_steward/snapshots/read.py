@@ -25,6 +25,7 @@ from pulsar_steward.model.tables import (
     DIAGNOSED,
     FAILOVERS,
     FINDINGS,
+    KAFKA_TABLES,
     NAMESPACES,
     SNAPSHOT,
     TRANSACTION_COORDINATORS,
@@ -227,7 +228,7 @@ class Snapshot:
         sources = set(re.findall(r"\b(?:from|join)\s+(\w+)", texts))
         try:
             with connect(1) as connection:
-                for table in (each for each in (*COLLECTED, *DIAGNOSED) if each.name in sources):
+                for table in (each for each in (*COLLECTED, *KAFKA_TABLES, *DIAGNOSED) if each.name in sources):
                     looks = []
                     for look, each in enumerate((self, *earlier)):
                         connection.register(f"{table.name}_{look}", each._dataset(table))  # noqa: SLF001 - its own class

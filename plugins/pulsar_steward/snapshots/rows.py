@@ -6,7 +6,9 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.system import System
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,20 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     bookies: int | None = None
     served_elsewhere: tuple[str, ...] | None = None
     configuration_store_id: str | None = None
+    system: System = System.PULSAR
+    servers: str | None = None
+
+    def require_pulsar(self) -> None:
+        """Checks that the snapshot is of a Pulsar cluster: nothing else is ever planned for, or changed.
+
+        Raises:
+            ConfigurationError: If it is of another system.
+        """
+        if self.system is not System.PULSAR:
+            raise ConfigurationError(
+                f"{self.snapshot_id} is a snapshot of a {self.system.called} cluster, which Steward only looks at:"
+                " nothing is planned for it, and nothing in it is changed. `steward checkup` tells what to do by hand"
+            )
 
     @property
     def identity(self) -> ClusterIdentity:

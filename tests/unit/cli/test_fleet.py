@@ -14,6 +14,7 @@ import yaml
 from lab.simulator import ClusterSpec, Delay, Fault, running_simulator
 from pulsar_steward.cli import fleet
 from pulsar_steward.cli.fleet import FleetTarget, members_of, side_by_side
+from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.policy.fleet import ConnectedCluster, load_fleet
@@ -45,6 +46,27 @@ def written(folder: Path, *clusters: dict[str, object]) -> Path:
 def each(name: str, urls: Iterable[str], **keys: str) -> dict[str, object]:
     """A cluster of a file."""
     return {"name": name, "admin_url": list(urls), **keys}
+
+
+def test_a_kafka_cluster_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the settings of Kafka's client alone, and none of another cluster's; a bad file says what is wrong."""
+    (tmp_path / "client.properties").write_text("security.protocol=SASL_SSL\nsasl.password=hidden\n", encoding="utf-8")
+    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", TOKEN)
+    kafka: dict[str, object] = {"name": "events", "kafka": "kafka:9093"}
+    file = written(tmp_path, kafka | {"kafka_config": "client.properties"}, kafka | {"name": "bare", "kafka": "kafka"})
+    with_login, bare = members_of(str(file), Policy())
+    assert with_login.variables is not None
+    assert "STEWARD_ADMIN_TOKEN" not in with_login.variables
+    assert kafka_in(with_login.variables) == KafkaSettings(
+        servers="kafka:9093", properties={"security.protocol": "SASL_SSL", "sasl.password": "hidden"}
+    )
+    assert (bare.variables, bare.trouble) == (None, "'kafka' is no address of a Kafka broker: expected host:port")
+    for keys, words in (
+        ({"admin_url": NOWHERE}, "give either admin_url or, of a Kafka cluster, kafka"),
+        ({"token_file": "token"}, "token_file is about Pulsar, and this is a Kafka cluster"),
+    ):
+        with pytest.raises(PolicyError, match=words):
+            load_fleet(written(tmp_path, kafka | keys))
 
 
 def test_one_that_hangs_and_one_that_refuses_do_not_stop_the_others(
@@ -151,12 +173,15 @@ def test_connections_of_airflow_are_the_fleet(tmp_path: Path, monkeypatch: pytes
 @row_by_row(
     "text, words",
     ("clusters: []", "clusters: is empty: name a cluster"),
-    ("clusters: [{name: a}]", "admin_url: Field required"),
+    ("clusters: [{name: a}]", "give either admin_url or, of a Kafka cluster, kafka"),
     (
         "clusters: [{name: a, admin_url: http://b:1, token: x}]",
         "clusters.0.token: no such key; did you mean token_file?",
     ),
-    ("clusters: [{name: a, admin_url: http://b:1, password: x}]", "a cluster has name, admin_url, region, token_file"),
+    (
+        "clusters: [{name: a, admin_url: http://b:1, password: x}]",
+        "a cluster has name, admin_url, kafka, kafka_config, region",
+    ),
     ("cluster: [{name: a, admin_url: http://b:1}]", "no such key; did you mean clusters?"),
     ("clusters: [{name: ../up, admin_url: http://b:1}]", "use letters, digits"),
     ("clusters: [{name: a, admin_url: http://b:1}, {name: a, admin_url: http://c:1}]", "a stands twice"),

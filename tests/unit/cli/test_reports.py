@@ -144,6 +144,11 @@ def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
     (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
     (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
     (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
+    (["--kafka", "k:1", "--snapshot", "SNAPSHOT"], "give either --admin-url"),
+    (["--kafka", "k"], "'k' is no address of a Kafka broker: expected host:port"),
+    (["--kafka", "k:1", "--ca-file", "no/such"], "--ca-file is about Pulsar"),
+    (["--kafka", "k:1", "--kafka-config", "no/such"], "no/such cannot be read"),
+    (["--admin-url", "http://b:1", "--kafka-config", "f"], "--kafka-config is about Kafka"),
 )
 def test_what_cannot_be_looked_at_is_one_line(
     steward: Steward, snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str

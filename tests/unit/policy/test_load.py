@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 UNIT_WORDS = """
-seconds minutes milliseconds minute hour hours partitions percent mean others bytes mebibytes megabytes members
-attempts batches redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
-producers clients messages message entries buckets nodes node brokers broker cluster namespaces
-signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
-splits bookies copies connections days transactions processors ledgers people throttlings limits
+    attempts batches bookies broker brokers buckets bundle bundles bytes changes clients cluster collections
+    connections consumers coordinators copies days entries files groups hour hours leaders ledgers limits mean
+    mebibytes megabytes members message messages milliseconds minute minutes moves namespaces node nodes
+    operations others partitions people percent processors producers redirects replicas requests second seconds
+    signs snapshots splits step steps subscription subscriptions suspects switches tasks threads throttlings
+    topics transactions turnovers
 """
 UNITS = frozenset(UNIT_WORDS.split())
 """What a whole number counts; one of these words is in every such key's name."""

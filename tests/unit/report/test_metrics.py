@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_prometheus
 
 from pulsar_steward.apply.health import Level
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import checks_of
 from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.messages import OVER, MessageCounts
@@ -23,6 +23,7 @@ from pulsar_steward.ledger.rows import NOES, Decision, Outcome
 from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.system import System
 from pulsar_steward.report.checkup.compose import check_reports, trouble_report, troubles_found
 from pulsar_steward.report.metrics import METRICS, exposition
 from pulsar_steward.report.overview import SnapshotSummary, summary_of
@@ -33,6 +34,7 @@ from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, writ
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
+CHECKS = checks_of(System.PULSAR)
 MOST_SERIES = 900
 """Of one cluster, whatever happens."""
 
@@ -101,11 +103,11 @@ def full(tmp_path: Path) -> bytes:
     """Everything that can have a value has one, and names are as bad as they can be."""
     findings = [
         a_finding(severity.value, check_id, subject=f"persistent://a/b/{number}", first_seen=NOW)
-        for check_id in (*BY_ID, "check-of-a-later-version", "another")
+        for check_id in (*CHECKS, "check-of-a-later-version", "another")
         for severity in Severity
         for number in range(3)
     ]
-    verdicts = [a_verdict(check_id, "found", more=5) for check_id in BY_ID]
+    verdicts = [a_verdict(check_id, "found", more=5) for check_id in CHECKS]
     values = msgspec.structs.replace(
         QUIET,
         plans=7,
@@ -235,7 +237,7 @@ def test_series_are_bounded_and_their_labels_closed(full: bytes) -> None:
     values = samples(full)
     labels = [sample.labels for family in read_prometheus(full.decode()) for sample in family.samples]
     assert len(values) < MOST_SERIES
-    assert {each["check"] for each in labels if "check" in each} == {*BY_ID, "other"}
+    assert {each["check"] for each in labels if "check" in each} == {*CHECKS, "other"}
     assert {each["kind"] for each in labels if "kind" in each} == {*KINDS, "other"}
     assert values["steward_findings", "other", "critical"] == 6
     assert values["steward_questions_waiting", "other"] == 2

@@ -153,6 +153,7 @@ class MemberFacts(msgspec.Struct, frozen=True, kw_only=True):
 def member_facts(snapshot: Snapshot, policy: Policy) -> MemberFacts:
     """Facts of a member, from its newest snapshot and one of the day before; `policy` is its own."""
     meta = snapshot.meta()
+    meta.require_pulsar()
     brokers = snapshot.select(_BROKERS, _Broker)
     loaded = {each.namespace: each for each in snapshot.select(_LOADED, _Loaded)}
     total = sum(each.bytes_per_second for each in loaded.values())

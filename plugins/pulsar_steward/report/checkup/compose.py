@@ -6,17 +6,18 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.clients.client_numbers import SEEN
-from pulsar_steward.checks.registry import BY_ID, GROUPS
+from pulsar_steward.checks.registry import BY_ID, GROUPS, checks_of
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
-from pulsar_steward.model.tables import BUNDLES, NAMESPACES
+from pulsar_steward.model.system import System
+from pulsar_steward.model.tables import BUNDLES, KAFKA_GROUPS, NAMESPACES
 from pulsar_steward.model.topics import namespace_in, namespace_of
 from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
@@ -56,7 +57,8 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
-    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
+    meta = snapshot.meta()
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system))
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts = counts_of(every)
@@ -68,7 +70,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
-        troubles=tuple(trouble_report(each, plan.batches, plan.notes) for each in troubles_found(every)),
+        troubles=tuple(trouble_report(each, plan.batches, plan.notes, meta.servers) for each in troubles_found(every)),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -109,6 +111,7 @@ def steward_version() -> str:
 def _about(snapshot: Snapshot) -> About:
     meta, brokers = snapshot.meta(), snapshot.brokers()
     failures = {row.broker: row.failure for row in brokers}
+    kind: Literal["namespace", "part"] = "namespace" if meta.system is System.PULSAR else "part"
     return About(
         snapshot_id=meta.snapshot_id,
         cluster=meta.cluster,
@@ -121,7 +124,7 @@ def _about(snapshot: Snapshot) -> About:
         complete=not meta.unread,
         unread=(
             *(Unread(kind="broker", name=name, reason=failures.get(name)) for name in meta.unread_brokers),
-            *(Unread(kind="namespace", name=name, reason=None) for name in meta.unread_namespaces),
+            *(Unread(kind=kind, name=name, reason=None) for name in meta.unread_namespaces),
         ),
         brokers=len(brokers),
         brokers_read=sum(row.read for row in brokers),
@@ -130,6 +133,8 @@ def _about(snapshot: Snapshot) -> About:
         topics=sum(row.topics or 0 for row in brokers),
         coordinators=meta.coordinators,
         client_versions=_client_versions(snapshot),
+        system=meta.system,
+        groups=snapshot.table(KAFKA_GROUPS, ["group_id"]).num_rows if meta.system is System.KAFKA else None,
     )
 
 
@@ -159,13 +164,16 @@ _SECTION_OF = {check.check_id: group.title for group in GROUPS for check in grou
 )
 
 
+OF_PULSAR: Mapping[str, CheckWords] = checks_of(System.PULSAR)
+
+
 def section_of(check_id: str) -> str:
     """Section of the guide for a check."""
     return _SECTION_OF.get(check_id, OTHER)
 
 
 def check_reports(
-    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = BY_ID
+    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = OF_PULSAR
 ) -> tuple[CheckReport, ...]:
     """Reports in the catalog's order, then reports of checks that only the snapshot has."""
     found: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -229,19 +237,29 @@ def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
     Raises:
         SnapshotError: If it cannot be read or was not diagnosed.
     """
-    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts())
-    return tuple(trouble_report(each, ()) for each in troubles_found(checks))
+    meta = snapshot.meta()
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system))
+    return tuple(trouble_report(each, (), servers=meta.servers) for each in troubles_found(checks))
 
 
-def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = ()) -> TroubleReport:
-    """A trouble in words; `batches` and `notes` are the planners' result for the same findings."""
+def trouble_report(
+    trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = (), servers: str | None = None
+) -> TroubleReport:
+    """A trouble in words.
+
+    Args:
+        trouble: The trouble.
+        batches: The planners' batches for the same findings.
+        notes: Their notes.
+        servers: Addresses of a Kafka cluster, for its commands.
+    """
     batch_id, proposal = _proposal(trouble, batches, notes)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
-    because, advice = "", [filled_in(each, trouble.met[0].subject) for each in harmful.advice]
+    because, advice = "", [filled_in(each, trouble.met[0].subject, servers) for each in harmful.advice]
     if trouble.causes:
         more = f" and {len(trouble.causes) - 1:,} more" if len(trouble.causes) > 1 else ""
         because = f"{root.title}: {trouble.causes[0]}{more}"
-        advice += [filled_in(each, trouble.causes[0]) for each in root.advice]
+        advice += [filled_in(each, trouble.causes[0], servers) for each in root.advice]
     words = [_words_of(each.check_id, _EVERY).beware.get(harm_of(each, _EVERY), "") for each in trouble.findings]
     return TroubleReport(
         trouble_id=trouble.trouble_id,
@@ -263,7 +281,7 @@ def trouble_report(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[s
     )
 
 
-def filled_in(advice: str, subject: str) -> str:
+def filled_in(advice: str, subject: str, servers: str | None = None) -> str:
     """Advice with the names of its commands filled in, as far as a subject tells them.
 
     A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
@@ -274,7 +292,9 @@ def filled_in(advice: str, subject: str) -> str:
         names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
     elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
         names = {"NS": match[1], "RANGE": match[2]}
-    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB")}
+    elif match := re.fullmatch(r"broker (\d+)|group ([^\s-]\S*)", subject):
+        names = {"BROKER": match[1], "GROUP": match[2]}
+    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB"), "SERVERS": servers}
 
     def filled(match: re.Match[str]) -> str:
         name = names.get(match[0])

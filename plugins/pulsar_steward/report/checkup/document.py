@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.system import System
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
@@ -45,11 +46,17 @@ class CheckupOutcome(StrEnum):
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker or namespace that could not be read, so that nothing is known of it."""
+    """What could not be read, so that nothing is known of it."""
 
-    kind: Literal["broker", "namespace"]
+    kind: Annotated[Literal["broker", "namespace", "part"], Meta(description="part: of a Kafka cluster, in words")]
     name: str
     reason: Annotated[str | None, Meta(description="why; null where that is not recorded")]
+
+    @property
+    def words(self) -> str:
+        """What it is, and why it could not be read."""
+        what = self.name if self.kind == "part" else f"{self.kind} {self.name}"
+        return f"{what}: {self.reason}" if self.reason else what
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +64,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshot_id: str
     cluster: Annotated[str, Meta(description="the name that Steward knows the cluster by")]
-    pulsar_cluster: Annotated[str, Meta(description="the cluster's own name (clusterName)")]
-    pulsar_version: str
+    pulsar_cluster: Annotated[str, Meta(description="the cluster's own name (clusterName), or Kafka's cluster id")]
+    pulsar_version: Annotated[str, Meta(description="empty: of Kafka")]
     load_manager: Annotated[str, Meta(description="class name of the brokers' load manager")]
     taken_at: Annotated[datetime, Meta(description="when collecting began, UTC")]
     span: Annotated[str | None, Meta(description="when brokers were read, where that took a minute or more")] = None
@@ -76,6 +83,15 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     client_versions: Annotated[
         tuple[str, ...], Meta(description="versions that clients tell, those of most clients first; 20 at most")
     ]
+    system: Annotated[System, Meta(description="of Kafka, a topic is a partition, and there are no namespaces")] = (
+        System.PULSAR
+    )
+    groups: Annotated[int | None, Meta(description="consumer groups of a Kafka cluster; null: of Pulsar")] = None
+
+    @property
+    def runs(self) -> str:
+        """System and version of the brokers; Kafka's tell no version."""
+        return f"{self.system.called} {self.pulsar_version}".rstrip()
 
 
 class FindingReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
             "store": (f"one configuration store ({about.configuration_store_id})",)
             if about and about.configuration_store_id
             else (),
-            "brokers": (f"brokers run {about.pulsar_version}",) if about else (),
+            "brokers": (f"brokers run {about.pulsar_version or about.runs}",) if about else (),
             "clients": tuple(f"clients say {each}" for each in about.client_versions) if about else (),
         }
 

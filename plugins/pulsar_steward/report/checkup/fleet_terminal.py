@@ -142,7 +142,7 @@ def _cluster(each: FleetCluster, width: int, *, verbose: bool) -> Iterator[Text]
     """Troubles of one cluster, or why it could not be looked at."""
     about = each.checkup.about if each.checkup else None
     seen = f", {about.brokers_read:,} of {counted(about.brokers, 'broker')} read" if about else ""
-    version = f", Pulsar {about.pulsar_version}" if about else ""
+    version = f", {about.runs}" if about else ""
     region = f", region {each.region}" if each.region else ""
     yield Text()
     words = f"{each.cluster}: {each.health}{version}{region}{seen}"
@@ -152,8 +152,7 @@ def _cluster(each: FleetCluster, width: int, *, verbose: bool) -> Iterator[Text]
     elif not each.troubles:
         yield from wrapped(_in_short(each), width, indent=2)
     for one in (about.unread if about else ())[: None if verbose else MAX_UNREAD]:
-        reason = f": {one.reason}" if one.reason else ""
-        yield from bullets([f"not read: {one.kind} {one.name}{reason}"], width, indent=4)
+        yield from bullets([f"not read: {one.words}"], width, indent=4)
     told = each.troubles if verbose else each.troubles[:MOST_TROUBLES]
     yield from numbered(map(in_a_line, told), width, indent=2)
     if more := len(each.troubles) - len(told):

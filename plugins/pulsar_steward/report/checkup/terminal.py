@@ -105,14 +105,17 @@ def _severity(severity: Severity, number: int) -> str:
 def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     """The cluster, the overall result, and what could not be read."""
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
-    yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
+    yield from wrapped(f"Check-up of {about.cluster}{own}, {about.runs}", width, style="heading")
     taken = about.span or f"taken {time_in_words(about.taken_at, seconds=True)}"
-    figures = (
-        f"{about.brokers_read:,} of {counted(about.brokers, 'broker')} read, {counted(about.topics, 'topic')} loaded,"
-        f" {counted(about.namespaces, 'namespace')} in {counted(about.bundles, 'bundle')},"
-        f" {counted(about.coordinators, 'transaction coordinator')}; {taken}"
-    )
-    yield from wrapped(figures, width)
+    read = f"{about.brokers_read:,} of {counted(about.brokers, 'broker')} read"
+    if about.groups is None:
+        holds = (
+            f"{counted(about.topics, 'topic')} loaded, {counted(about.namespaces, 'namespace')} in"
+            f" {counted(about.bundles, 'bundle')}, {counted(about.coordinators, 'transaction coordinator')}"
+        )
+    else:
+        holds = f"{counted(about.topics, 'partition')} with a leader, {counted(about.groups, 'consumer group')}"
+    yield from wrapped(f"{read}, {holds}; {taken}", width)
     styles = {
         CheckupOutcome.HEALTHY: "clear",
         CheckupOutcome.FINDINGS: "warning",
@@ -136,8 +139,7 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
         style="critical",
     )
     named = about.unread[:MAX_UNREAD]
-    words = (f"{each.kind} {each.name}" + (f": {each.reason}" if each.reason else "") for each in named)
-    yield from bullets(words, width, indent=4)
+    yield from bullets((each.words for each in named), width, indent=4)
     if more := len(about.unread) - len(named):
         yield from bullets([f"and {more:,} more"], width, indent=4)
 

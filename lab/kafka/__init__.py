@@ -1,0 +1,3 @@
+"""A real Kafka cluster on loopback, with KRaft, for tests."""
+
+KAFKA_VERSION = "4.3.0"

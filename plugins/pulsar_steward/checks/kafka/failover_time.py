@@ -1,0 +1,84 @@
+"""Estimated time for which partitions have no leader if a Kafka broker is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import Check, Judgement, Query
+from pulsar_steward.checks.kafka import ELECTION
+from pulsar_steward.checks.kafka.sizes import SIZES, size_in
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.kafka_size import KafkaRates, estimate
+from pulsar_steward.model.section import number
+from pulsar_steward.model.system import System
+from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.units import counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import CheckContext, Queried
+    from pulsar_steward.model.kafka_size import KafkaOutage
+
+
+class KafkaFailoverTimePolicy(KafkaRates):
+    """Thresholds for the time without a leader, and the rates that estimates assume."""
+
+    warning_seconds: int = number(30, "until the last partition has a leader: the default of `request.timeout.ms`")
+    critical_seconds: int = number(120, "the default of `delivery.timeout.ms`: producers give up")
+
+
+LED = "select broker, leads from kafka_held where listed"
+
+SESSION = "select max(try_cast(trim(value) as bigint)) // 1000 as seconds from setting('broker.session.timeout.ms')"
+
+
+def judge(queried: Queried, context: CheckContext[KafkaFailoverTimePolicy]) -> Judgement:
+    """Judges each broker by the partitions that it leads."""
+    limits, sizes = context.limits, queried["sizes"].one
+    session = queried["session"].one["seconds"]
+    rates = limits if session is None else limits.model_copy(update={"broker_session_seconds": session})
+    led = sorted(queried["led"].rows, key=lambda row: (-row["leads"], row["broker"]))
+    if not led:
+        return Judgement(cannot_tell="The cluster lists no broker.")
+    found, words = [], []
+    for row in led:
+        cost = estimate(size_in(row=sizes, leaders=row["leads"]), rates)
+        words.append(
+            f"Without {row['broker']}, {counted(row['leads'], 'partition')} would have no leader for up to"
+            f" {seconds_in_words(cost.broker_lost.seconds)}: {_parts(cost.broker_lost)}; together with the controller:"
+            f" {seconds_in_words(cost.both_lost.seconds)}."
+        )
+        severity = Severity.beyond(
+            cost.broker_lost.seconds, warning=limits.warning_seconds, critical=limits.critical_seconds
+        )
+        if severity is None:
+            break
+        figures = {
+            "leaders": row["leads"],
+            "lost_seconds": cost.broker_lost.seconds,
+            "lost_with_controller_seconds": cost.both_lost.seconds,
+        }
+        found.append(CHECK.finding(severity=severity, subject=row["broker"], evidence=words[-1], figures=figures))
+    return Judgement(findings=tuple(found), quiet=words[0])
+
+
+def _parts(outage: KafkaOutage) -> str:
+    return f"{outage.noticed:,.0f} s until it is missed, {outage.elected:,.1f} s until all have new leaders"
+
+
+CHECK = Check(
+    check_id="kafka-failover-time",
+    harm=Harm.AT_RESTART,
+    order=50,
+    title="A lost Kafka broker would leave partitions without a leader for long",
+    advice=(
+        f"Spread leaders: `{ELECTION}`, or Cruise Control.",
+        "Stop brokers orderly (`controlled.shutdown.enable`, on by default): leaders move away first.",
+        "See how long a broker may be silent: `broker.session.timeout.ms` of the controllers.",
+        "Producers hold out for `delivery.timeout.ms` (2 min by default): see that theirs is longer than this.",
+    ),
+    source="docs/kafka.md; docs/knowledge.md E",
+    policy=KafkaFailoverTimePolicy,
+    cluster={"led": Query(LED), "session": Query(SESSION), "sizes": Query(SIZES)},
+    judge=judge,
+    system=System.KAFKA,
+)

@@ -1,0 +1,112 @@
+"""Consumer groups of Kafka that are behind, in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import Check, Judgement, Query, critical_or_warning
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.system import System
+from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.units import HOUR, MINUTE, counted, seconds_in_words, time_in_words
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+class KafkaGroupLagPolicy(Section):
+    """Thresholds for the age of the message that a consumer group wants next.
+
+    Ages are told apart in steps: 1, 5, 15, 30 min, 1, 2, 6, 12 h, 1, 3 and 7 d.
+    """
+
+    warning_seconds: int = number(30 * MINUTE, "of the partition that it is behind on for longest")
+    critical_seconds: int = number(6 * HOUR, "a quarter of a day of work to be caught up")
+    minimum_messages: int = number(100, "behind on all partitions; the end of a transaction counts as one, for ever")
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
+
+
+BEHIND = """
+select group_id, any_value(state) as state, sum(end_offset - committed)::bigint as messages, count(*) as partitions,
+    max(behind_seconds) as seconds, arg_max(concat(topic, '-', partition), (behind_seconds, end_offset - committed))
+        filter (behind_seconds is not null) as worst,
+    max(behind_seconds) >= $critical_seconds as critical
+from kafka_lags join kafka_groups using (group_id)
+group by group_id having max(behind_seconds) >= $warning_seconds and messages >= $minimum_messages
+"""
+
+TOTALS = """
+select count(*) as groups, count(*) filter (lag_messages > 0) as behind, count(*) filter (partitions is null) as unread,
+    (select max(behind_seconds) from kafka_lags) as seconds
+from kafka_groups
+"""
+
+
+def judge(queried: Queried, _context: CheckContext[KafkaGroupLagPolicy]) -> Judgement:
+    """A warning or worse for each group that is behind by so much time, with its lag at the look before."""
+    before: dict[str, tuple[datetime, int]] = {}
+    for row in sorted(queried["before"].rows, key=lambda row: row["taken_at"]):
+        if row["lag_messages"] is not None:
+            before[row["group_id"]] = row["taken_at"], row["lag_messages"]
+    found = queried["found"]
+    findings = tuple(
+        CHECK.finding(
+            severity=critical_or_warning(row),
+            subject=f"group {row['group_id']}",
+            evidence=_evidence(row, before.get(row["group_id"])),
+            figures={"behind_seconds": row["seconds"], "messages": row["messages"], "partitions": row["partitions"]},
+        )
+        for row in found.rows
+    )
+    totals = queried["totals"].one
+    oldest = f", by {seconds_in_words(totals['seconds'])} at least" if totals["seconds"] else ""
+    quiet = f"Behind: {totals['behind']:,} of {counted(totals['groups'], 'consumer group')}{oldest}."
+    unread = f"Offsets of {counted(totals['unread'], 'consumer group')} were not read." if totals["unread"] else None
+    return Judgement(
+        findings=findings,
+        more=found.more,
+        graded=found.more_by(critical_or_warning),
+        quiet=quiet,
+        cannot_tell=unread,
+    )
+
+
+def _evidence(row: Row, before: tuple[datetime, int] | None) -> str:
+    words = (
+        f"The message of {row['worst']} that it wants next is {seconds_in_words(row['seconds'])} old or older;"
+        f" it is {counted(row['messages'], 'message')} behind on {counted(row['partitions'], 'partition')}"
+    )
+    if before is not None:
+        at, messages = before
+        change = row["messages"] - messages
+        words += f", {abs(change):,} {'more' if change > 0 else 'fewer'} than at {time_in_words(at)}"
+    return f"{words}{', and has no member' if row['state'] == 'empty' else ''}."
+
+
+CHECK = Check(
+    check_id="kafka-group-lag",
+    harm=Harm.SLOW,
+    order=60,
+    title="A consumer group of Kafka is far behind",
+    advice=(
+        "See members and partitions: `kafka-consumer-groups.sh --bootstrap-server SERVERS --describe --group GROUP`.",
+        "Without members: start the application, or let its owner delete the group if nobody needs it.",
+        "Behind on one partition: its consumer stands still, or that partition gets most of the messages.",
+        "Behind on all: more consumers, up to the number of partitions; see how long each message takes them.",
+        "Compare with the topic's `retention.ms`: what is older is deleted, consumed or not.",
+    ),
+    source="docs/kafka.md",
+    policy=KafkaGroupLagPolicy,
+    shards={"found": Query(BEHIND, worst_first="critical desc, seconds desc, messages desc, group_id", small=True)},
+    earlier={
+        "before": looking_back(
+            "select group_id, lag_messages from kafka_groups semi join found using (group_id)", small=True
+        )
+    },
+    cluster={"totals": Query(TOTALS)},
+    judge=judge,
+    system=System.KAFKA,
+)

@@ -1,0 +1,137 @@
+"""Consumer groups: their state, and how far they are behind, in messages and in time.
+
+The age of the message that a group wants next is told by no request. But a broker tells the first offset of a time: if
+the group wants an earlier one, it is behind by the time since then. So the steps of `AGES` are asked for, the least
+first, and only for what is still behind.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pulsar_steward.collect.kafka.reader import KafkaPartition, OutOfTime, chunks
+from pulsar_steward.model.tables import KAFKA_GROUPS, KAFKA_LAGS
+from pulsar_steward.model.units import DAY, HOUR, MINUTE, counted
+from pulsar_steward.snapshots.database import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.collect.kafka.reader import KafkaReader
+    from pulsar_steward.policy.schema import KafkaPolicy
+
+AGES = (MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 3 * DAY, 7 * DAY)
+"""Ages in seconds that are told apart, rising."""
+
+
+class ReadGroups:
+    """Consumer groups of a cluster, read some at a time.
+
+    Args:
+        reader: The cluster.
+        leaderless: Partitions that no offset is asked of.
+        limits: How much is asked for at once.
+        now: Time of the snapshot in seconds since the epoch.
+
+    Attributes:
+        groups: The table `kafka_groups`.
+        lags: The table `kafka_lags`.
+        unread: What could not be read, in words.
+    """
+
+    def __init__(
+        self, reader: KafkaReader, leaderless: Collection[KafkaPartition], limits: KafkaPolicy, now: float
+    ) -> None:
+        self._reader, self._leaderless, self._limits, self._now = reader, leaderless, limits, now
+        self._pieces: list[pa.Table] = []
+        self._failures: dict[str, str] = {}
+        self.unread: list[str] = []
+        self.groups = _table(KAFKA_GROUPS, self._read())
+        self.lags = pa.concat_tables([schema_of(KAFKA_LAGS).empty_table(), *self._pieces])
+
+    def _read(self) -> list[dict[str, object]]:
+        try:
+            states, errors = self._reader.groups()
+        except OutOfTime:
+            states, errors = {}, ["no time was left"]
+        if errors:
+            self.unread.append(f"some consumer groups: {errors[0]}")
+        rows: dict[str, dict[str, object]] = {name: {"group_id": name, "state": states[name]} for name in states}
+        try:
+            for some in chunks(states, self._limits.groups_at_once):
+                for name, figures in self._figures(some):
+                    rows[name] |= figures
+        except OutOfTime:
+            left = sum("partitions" not in row for row in rows.values()) - len(self._failures)
+            self.unread.append(
+                f"offsets of {counted(left, 'consumer group')}: kafka.total_seconds"
+                f" ({self._limits.total_seconds}) were over"
+            )
+        if self._failures:
+            name, reason = next(iter(self._failures.items()))
+            self.unread.append(f"offsets of {counted(len(self._failures), 'consumer group')}, such as {name}: {reason}")
+        return list(rows.values())
+
+    def _figures(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
+        """Figures of some groups; the rows of `kafka_lags` are kept."""
+        told = self._reader.committed(names)
+        offsets = {name: each for name, each in told.items() if not isinstance(each, str)}
+        self._failures |= {name: each for name, each in told.items() if isinstance(each, str)}
+        wanted = sorted({each for found in offsets.values() for each in found}.difference(self._leaderless))
+        ends = self._reader.ends(wanted)
+        lags = {
+            name: {each: ends[each] - offset for each, offset in found.items() if ends.get(each, 0) > offset}
+            for name, found in offsets.items()
+        }
+        worst = {
+            name: heapq.nlargest(self._limits.timed_partitions, found, key=lambda each: (found[each], each))
+            for name, found in lags.items()
+        }
+        ages = self._ages({(name, each): offsets[name][each] for name, found in worst.items() for each in found})
+        self._pieces.append(_table(KAFKA_LAGS, _rows(lags, offsets, ends, ages)))
+        for name, found in offsets.items():
+            yield name, {"partitions": len(found), "lag_messages": sum(lags[name].values())}
+
+    def _ages(self, behind: dict[tuple[str, KafkaPartition], int]) -> dict[tuple[str, KafkaPartition], int]:
+        """Least ages in seconds of the messages at these offsets, by group and partition."""
+        ages = dict.fromkeys(behind, 0)
+        for age in AGES:
+            first = self._reader.first_since(
+                sorted({partition for _, partition in behind}), round((self._now - age) * 1000)
+            )
+            # -1: all messages are older. A partition that does not tell is left with what is known.
+            behind = {
+                key: offset
+                for key, offset in behind.items()
+                if (since := first.get(key[1])) is not None and (since < 0 or offset < since)
+            }
+            ages |= dict.fromkeys(behind, age)
+            if not behind:
+                break
+        return ages
+
+
+def _rows(
+    lags: Mapping[str, Mapping[KafkaPartition, int]],
+    offsets: Mapping[str, Mapping[KafkaPartition, int]],
+    ends: Mapping[KafkaPartition, int],
+    ages: Mapping[tuple[str, KafkaPartition], int],
+) -> Iterator[dict[str, object]]:
+    for name, found in lags.items():
+        for each in sorted(found):
+            yield {
+                "group_id": name,
+                "topic": each.topic,
+                "partition": each.number,
+                "committed": offsets[name][each],
+                "end_offset": ends[each],
+                "behind_seconds": ages.get((name, each)),
+                "timed": (name, each) in ages,
+            }
+
+
+def _table(table: Any, rows: Iterable[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

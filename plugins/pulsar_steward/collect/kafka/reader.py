@@ -1,0 +1,194 @@
+"""Requests to a Kafka cluster that only read, each within a time limit, and all within another."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pulsar_steward.errors import ConfigurationError, KafkaUnreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.collect.kafka.settings import KafkaSettings
+    from pulsar_steward.policy.schema import KafkaPolicy
+
+LARGEST_RESPONSE = 1_000_000_000
+"""Bytes of one response at most; one with all metadata of a million partitions takes about 70 MB."""
+
+
+class KafkaPartition(NamedTuple):
+    """A partition by its topic and number."""
+
+    topic: str
+    number: int
+
+
+class OutOfTime(Exception):
+    """The time for all requests is over."""
+
+
+class KafkaReader:
+    """Reads a Kafka cluster. Errors of single groups, partitions and brokers are among the results, as text.
+
+    Args:
+        settings: Its addresses and credentials.
+        limits: Limits of time, and of what is asked for at once.
+
+    Raises:
+        ConfigurationError: If `confluent-kafka` is not installed, or a property is not valid.
+    """
+
+    def __init__(self, settings: KafkaSettings, limits: KafkaPolicy) -> None:
+        try:
+            import confluent_kafka  # noqa: PLC0415 - an extra, and half a second
+            from confluent_kafka import admin  # noqa: PLC0415 - as above
+        except ImportError:
+            raise ConfigurationError(
+                "Kafka clusters are read by confluent-kafka, which is not installed here: pip install"
+                " 'pulsar-steward[kafka]'"
+            ) from None
+        self._kafka, self._admin = confluent_kafka, admin
+        self._settings, self._limits = settings, limits
+        self._ends_at = time.monotonic() + limits.total_seconds
+        self._errors: list[Any] = []
+        self.requests = 0
+        try:
+            self._client: Any = admin.AdminClient(
+                {
+                    "client.id": "pulsar-steward",
+                    **settings.properties,
+                    "bootstrap.servers": settings.servers,
+                    "receive.message.max.bytes": LARGEST_RESPONSE,
+                    "log_level": 0,  # it would write to standard error by itself
+                    "error_cb": self._errors.append,
+                }
+            )
+        except confluent_kafka.KafkaException as error:
+            raise ConfigurationError(f"Kafka's client does not take the properties: {self._words(error)}") from error
+
+    def metadata(self) -> Any:
+        """Brokers, and all topics with their partitions: one request (`confluent_kafka.admin.ClusterMetadata`).
+
+        Raises:
+            KafkaUnreachable: If no broker answers.
+        """
+        self.requests += 1
+        try:
+            return self._client.list_topics(timeout=self._timeout())
+        except self._kafka.KafkaException as error:
+            self._client.poll(0)  # hands over errors of connections, of which the first says why
+            why = self._words(self._errors[0] if self._errors else error).partition(" (after")[0]
+            raise KafkaUnreachable(
+                f"no Kafka broker at {self._settings.servers} answered within"
+                f" {self._limits.request_timeout_seconds} s: {why}"
+            ) from error
+
+    def racks(self) -> dict[int, str | None]:
+        """Racks by the id of listed brokers; empty if they are not told."""
+        self.requests += 1
+        found = self._result(self._client.describe_cluster(request_timeout=self._timeout()))
+        return {} if isinstance(found, str) else {node.id: node.rack for node in found.nodes}
+
+    def settings(self, brokers: Sequence[int], names: frozenset[str]) -> dict[int, dict[str, str] | str]:
+        """Settings in force by broker, or why one did not tell them; sensitive ones are never told."""
+        resource = self._admin.ConfigResource
+        timeout = self._timeout()
+        futures: dict[Any, Any] = {}
+        for each in brokers:  # the client takes one broker at a time; the requests are under way side by side
+            futures |= self._client.describe_configs(
+                [resource(resource.Type.BROKER, str(each))], request_timeout=timeout
+            )
+        self.requests += len(futures)
+        told = {int(each.name): self._result(future) for each, future in futures.items()}
+        return {
+            broker: found
+            if isinstance(found, str)
+            else {name: str(found[name].value) for name in names if name in found and found[name].value is not None}
+            for broker, found in told.items()
+        }
+
+    def groups(self) -> tuple[dict[str, str], list[str]]:
+        """States of consumer groups by name, and why others could not be listed."""
+        self.requests += 1
+        found = self._result(self._client.list_consumer_groups(request_timeout=self._timeout()))
+        if isinstance(found, str):
+            return {}, [found]
+        states = {each.group_id: getattr(each, "state", None) for each in found.valid}
+        named = {name: state.name.lower() if state is not None else "unknown" for name, state in sorted(states.items())}
+        return named, sorted({self._words(each) for each in found.errors or ()})
+
+    def committed(self, groups: Sequence[str]) -> dict[str, dict[KafkaPartition, int] | str]:
+        """Committed offsets of some groups, by group and partition; a request for each, side by side."""
+        ask = self._kafka.ConsumerGroupTopicPartitions
+        timeout = self._timeout()
+        futures = {
+            group: self._client.list_consumer_group_offsets([ask(group)], request_timeout=timeout)[group]
+            for group in groups
+        }
+        self.requests += len(futures)
+        told = {group: self._result(future) for group, future in futures.items()}
+        return {group: found if isinstance(found, str) else _known(found) for group, found in told.items()}
+
+    def ends(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
+        """Offsets behind the newest messages; partitions that did not tell it are left out."""
+        return self._offsets(partitions, self._admin.OffsetSpec.latest)
+
+    def first_since(self, partitions: Sequence[KafkaPartition], milliseconds: int) -> dict[KafkaPartition, int]:
+        """Offsets of the first messages of a time, since the epoch, or later; -1: there is none."""
+        return self._offsets(partitions, lambda: self._admin.OffsetSpec.for_timestamp(milliseconds))
+
+    def _offsets(self, partitions: Sequence[KafkaPartition], spec: Callable[[], Any]) -> dict[KafkaPartition, int]:
+        found: dict[KafkaPartition, int] = {}
+        for some in chunks(partitions, self._limits.partitions_at_once):
+            asked = {self._kafka.TopicPartition(each.topic, each.number): spec() for each in some}
+            futures: Mapping[Any, Any] = self._client.list_offsets(asked, request_timeout=self._timeout())
+            for key, future in futures.items():
+                told = self._result(future)
+                if not isinstance(told, str):
+                    found[KafkaPartition(key.topic, key.partition)] = told.offset
+            self.requests += 1
+        return found
+
+    def _result(self, future: Any) -> Any:
+        """Result of a request, or its failure in words."""
+        try:
+            return future.result()
+        except self._kafka.KafkaException as error:
+            return self._words(error)
+
+    def _timeout(self) -> float:
+        """Seconds for the next request.
+
+        Raises:
+            OutOfTime: If none are left.
+        """
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        return float(min(left, self._limits.request_timeout_seconds))
+
+    def _words(self, error: Any) -> str:
+        """An error in words, without the secrets of the settings."""
+        first = next(iter(getattr(error, "args", ())), error)
+        words = str(first.str() if hasattr(first, "str") else first)
+        for secret in self._settings.secrets:
+            words = words.replace(secret, "***")
+        return words
+
+
+def _known(told: Any) -> dict[KafkaPartition, int]:
+    """Committed offsets by partition, of a `ConsumerGroupTopicPartitions`; of some partitions there may be none."""
+    return {
+        KafkaPartition(each.topic, each.partition): each.offset
+        for each in told.topic_partitions or ()
+        if each.error is None and each.offset >= 0
+    }
+
+
+def chunks(things: Iterable[Any], most: int) -> Iterator[list[Any]]:
+    """The things in lists of `most`; the last one may be shorter."""
+    left = iter(things)
+    while some := list(islice(left, most)):
+        yield some

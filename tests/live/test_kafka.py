@@ -1,0 +1,146 @@
+"""A real Kafka cluster of three brokers: faults are found, their healthy twins are clear, and its client only reads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from lab.testing import need_kafka
+from lab.waiting import wait_until
+from pulsar_steward.cli.snapshot import Target, look
+from pulsar_steward.collect.kafka.reader import KafkaReader
+from pulsar_steward.collect.kafka.settings import KafkaSettings
+from pulsar_steward.errors import KafkaUnreachable
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.policy.schema import KafkaPolicy, Policy
+from pulsar_steward.snapshots.read import open_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.kafka.cluster import KafkaLab
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.snapshots.read import Snapshot
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/unit/collect/test_kafka.py::test_a_snapshot_tells_partitions_brokers_and_groups",
+        "tests/checks/kafka/test_kafka_checks.py::test_a_broker_that_is_down",
+        "tests/checks/kafka/test_kafka_checks.py::test_leaders_on_one_broker",
+        "tests/checks/kafka/test_kafka_checks.py::test_a_group_that_lags",
+    ),
+]
+
+LOW = {"kafka_leaders_uneven": {"minimum_leaders": 10}, "kafka_replicas_uneven": {"minimum_replicas": 30}}
+HOURS_OLD = 3
+MESSAGES = 600
+SEEN_WITHIN_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaLab]:
+    """A cluster with a topic whose leaders are even."""
+    need_kafka()
+    from lab.kafka.cluster import running_kafka  # noqa: PLC0415 - needs confluent-kafka
+
+    with running_kafka(tmp_path_factory.mktemp("kafka"), print) as lab:
+        create(lab, "even", [[n % 3 + 1, (n + 1) % 3 + 1, (n + 2) % 3 + 1] for n in range(12)])
+        yield lab
+
+
+def create(lab: KafkaLab, topic: str, replicas: list[list[int]]) -> None:
+    """A topic with these replicas, and old messages in each partition."""
+    from confluent_kafka import Producer  # noqa: PLC0415 - as above
+    from confluent_kafka.admin import NewTopic  # noqa: PLC0415 - as above
+
+    made = NewTopic(topic, len(replicas), replica_assignment=replicas)
+    admin = lab.admin()  # kept until its answer is there
+    admin.create_topics([made])[topic].result()
+    producer = Producer({"bootstrap.servers": lab.servers, "log_level": 0})
+    then = round((time.time() - HOURS_OLD * 3600) * 1000)
+    for number in range(MESSAGES):
+        producer.produce(topic, b"x", partition=number % len(replicas), timestamp=then + number)
+    assert producer.flush(20) == 0
+
+
+def commit(lab: KafkaLab, group: str, topic: str, offsets: list[int]) -> None:
+    """A group's committed offsets, by partition."""
+    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - as above
+
+    consumer = Consumer({"bootstrap.servers": lab.servers, "group.id": group, "log_level": 0})
+    places = [TopicPartition(topic, number, offset) for number, offset in enumerate(offsets)]
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+_LOOKS = count(1)
+
+
+def looked_at(lab: KafkaLab, folder: Path) -> Snapshot:
+    """A snapshot of the cluster."""
+    policy = Policy.model_validate(LOW)
+    target = Target(urls=(), cluster=f"k{next(_LOOKS)}", policy=policy, kafka=KafkaSettings(servers=lab.servers))
+    return open_snapshot(look(target, folder, print))
+
+
+def found(snapshot: Snapshot) -> dict[tuple[str, str], Finding]:
+    """Findings by check and subject."""
+    return {(each.check_id, each.subject): each for each in snapshot.findings()}
+
+
+def test_nobody_there() -> None:
+    """Why no connection was made is told, not only that the time was over."""
+    need_kafka()
+    reader = KafkaReader(KafkaSettings(servers="127.0.0.1:1"), KafkaPolicy(request_timeout_seconds=1))
+    with pytest.raises(KafkaUnreachable, match=r"at 127.0.0.1:1 answered within 1 s: .* Connection refused$"):
+        reader.metadata()
+
+
+def test_faults_are_found_and_their_twins_are_clear(kafka: KafkaLab, tmp_path: Path) -> None:
+    """Leaders on one broker and a lagging group, told in a fleet; a killed broker, until it is back."""
+    commit(kafka, "current", "even", [MESSAGES // 12] * 12)
+    healthy = looked_at(kafka, tmp_path)
+    assert (found(healthy), healthy.meta().unread) == ({}, ())
+    alone = [each.check_id for each in healthy.verdicts() if each.outlook is not Outlook.CLEAR]
+    assert alone == ["kafka-replicas-flapping"]  # which compares two looks
+
+    create(kafka, "leaning", [[1, 2, 3]] * 12)
+    commit(kafka, "slow", "leaning", [0] * 6)
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(LOW), encoding="utf-8")
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(yaml.safe_dump({"clusters": [{"name": "events", "kafka": kafka.servers}]}), encoding="utf-8")
+    command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--fleet", str(fleet), "--json", "-"]
+    ended = subprocess.run(  # noqa: S603 - Steward itself
+        [*command, "--policy", str(tmp_path / "policy.yaml")], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 1, ended.stderr
+    (events,) = json.loads(ended.stdout)["clusters"]
+    troubles = {each["check_ids"][0]: each for each in events["checkup"]["troubles"]}
+    assert {name: each["subjects"] for name, each in troubles.items()} == {
+        "kafka-group-lag": ["group slow"],
+        "kafka-leaders-uneven": ["broker 1"],
+    }
+    assert "2 h old or older; it is 300 messages behind on 6 partitions" in json.dumps(events)
+    servers = kafka.servers
+    assert f"kafka-leader-election.sh --bootstrap-server {servers} " in troubles["kafka-leaders-uneven"]["to_do"][0]
+    assert troubles["kafka-group-lag"]["proposal"] == "No plan: do it by hand."
+
+    kafka.kill(3)
+    out = found(looked_at(kafka, tmp_path))["kafka-replicas-out-of-sync", "broker 3"]
+    assert (out.severity, out.figures["out"]) == (Severity.WARNING, out.figures["replicas"])
+    kafka.start_node(3)
+    kafka.wait_for([1, 2, 3])
+
+    def in_sync() -> bool:
+        return not any(check == "kafka-replicas-out-of-sync" for check, _ in found(looked_at(kafka, tmp_path)))
+
+    wait_until(in_sync, "all replicas are in sync again", SEEN_WITHIN_S, 1)
