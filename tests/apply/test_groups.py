@@ -505,3 +505,12 @@ def test_heartbeats_of_brokers_are_of_no_group(tmp_path: Path) -> None:
 def heartbeats(site: Worksite, broker: str) -> list[str]:
     """Bundles of a broker that hold the namespaces in which brokers check themselves."""
     return sorted(name for name in site.simulator.owned_bundles()[broker] if f"{broker}/" in name)
+
+
+def test_a_namespace_that_only_other_clusters_serve_is_no_drift(tmp_path: Path) -> None:
+    """What matches is the same at planning and right before the call, also in a shared configuration store."""
+    far = NamespaceSpec("shop/far", bundles=4, policies={"replication_clusters": ["west"]})
+    spec = replace(SPEC, namespaces=(*SPEC.namespaces, far))
+    with a_worksite(tmp_path, spec, policy=wanting(FIRST_TWO)) as site:
+        seeing = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+        assert set(seeing.carry_out(the_plan(seeing))) == {"done"}

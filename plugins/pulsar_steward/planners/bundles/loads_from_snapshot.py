@@ -207,7 +207,8 @@ def isolation_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> Isolatio
             for row in snapshot.brokers()
             if row.read
         },
-        namespaces=snapshot.namespace_names(),
+        # Right before the call, all that are listed are taken: whom each of them is served by, nobody asks then.
+        namespaces=tuple(sorted({*snapshot.namespace_names(), *(snapshot.meta().served_elsewhere or ())})),
     )
 
 
