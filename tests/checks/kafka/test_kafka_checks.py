@@ -203,6 +203,9 @@ def test_a_group_that_lags(seconds: int, messages: int, severity: Severity | Non
         assert finding.subject == "group app 1"
         assert "orders-1" in finding.evidence
         assert "20 more than at 2026-03-01 11:50 UTC, and has no member." in finding.evidence
+        same = [before | {"kafka_groups": [group]}]
+        (finding,) = judge_rows(LAG, a_cluster(EVEN, kafka_groups=[group], kafka_lags=lags), earlier=same).findings
+        assert ", as many as at 2026-03-01 11:50 UTC" in finding.evidence
 
 
 def test_a_group_that_was_not_read() -> None:

@@ -135,6 +135,10 @@ class KafkaReader:
         """Offsets behind the newest messages; partitions that did not tell it are left out."""
         return self._offsets(partitions, self._admin.OffsetSpec.latest)
 
+    def starts(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
+        """Offsets of the oldest messages that are kept; partitions that did not tell it are left out."""
+        return self._offsets(partitions, self._admin.OffsetSpec.earliest)
+
     def first_since(self, partitions: Sequence[KafkaPartition], milliseconds: int) -> dict[KafkaPartition, int]:
         """Offsets of the first messages of a time, since the epoch, or later; -1: there is none."""
         return self._offsets(partitions, lambda: self._admin.OffsetSpec.for_timestamp(milliseconds))
