@@ -113,6 +113,9 @@ def test_fewer_in_sync_than_producers_need() -> None:
     rows = a_cluster([(1, [1, 2], [1])], settings={"min.insync.replicas": "2"})
     assert only(judge_rows(OUT_OF_SYNC, rows)) == (Severity.CRITICAL, "broker 2")
     assert only(judge_rows(OUT_OF_SYNC, rows | {"configuration": []}))[0] is Severity.WARNING
+    unled = a_cluster([(None, [2], [])], down=[2], settings={"min.insync.replicas": "2"})
+    (found,) = judge_rows(OUT_OF_SYNC, unled).findings
+    assert (found.figures["leaderless"], found.figures["short"]) == (1, 0)
 
 
 def test_replicas_that_come_and_go() -> None:
@@ -139,8 +142,11 @@ def test_leaders_on_one_broker() -> None:
     ).findings
     assert found.subject == "broker 1"
     assert found.evidence.endswith(
-        "leads 12 partitions, the median of the others is 0; auto.leader.rebalance.enable is off."
+        "leads 12 partitions, the median of the others is 0; it is the first replica of 4;"
+        " auto.leader.rebalance.enable is off."
     )
+    (placed,) = judge_rows(LEADERS, a_cluster([(1, [1, 2, 3], [1, 2, 3])] * 6), POLICY).findings
+    assert placed.evidence.endswith("; it is the first replica of 6, so an election changes nothing.")
     owed = [(2, [3, 2], [2, 3])] * 6 + [(1, [1, 2], [1, 2])] * 5
     subjects = {each.subject for each in judge_rows(LEADERS, a_cluster(owed), POLICY).findings}
     assert subjects == {"broker 3"}

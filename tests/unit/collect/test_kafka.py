@@ -236,6 +236,7 @@ def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
     assert any("--describe --group app`" in step for step in steps)
     text = "\n".join(str(line) for line in lines(checkup, 100))
     assert "Check-up of k (calls itself abc), Kafka\n" in text
+    assert "SERVERS" not in text
     assert "1 of 3 brokers read, 4 partitions with a leader, 1 consumer group;" in text
     page = as_html(checkup)
     assert ("<b>4</b><span>partitions with a leader</span>" in page, "namespaces</span>" in page) == (True, False)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
+HANGING = "kafka-transactions.sh --bootstrap-server SERVERS find-hanging --broker-id ID"
+
 
 class KafkaGroupLagPolicy(Section):
     """Thresholds for the age of the message that a consumer group wants next.
@@ -105,8 +107,7 @@ CHECK = Check(
         "See members and partitions: `kafka-consumer-groups.sh --bootstrap-server SERVERS --describe --group GROUP`.",
         "Without members: start the application, or let its owner delete the group if nobody needs it.",
         "Behind on one partition: its consumer stands still, or that partition gets most of the messages.",
-        "Or it waits for an open transaction: `kafka-transactions.sh --bootstrap-server SERVERS find-hanging --broker-id"
-        " LEADER` for the partition's leader.",
+        f"Or it waits for an open transaction: `{HANGING}`, with the id of the partition's leader.",
         "Behind on all: more consumers, up to the number of partitions; see how long each message takes them.",
         "Compare with the topic's `retention.ms`: what is older is deleted, consumed or not.",
     ),
