@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from itertools import count
 from typing import TYPE_CHECKING
@@ -97,11 +99,46 @@ def found(snapshot: Snapshot) -> dict[tuple[str, str], Finding]:
     return {(each.check_id, each.subject): each for each in snapshot.findings()}
 
 
-def test_nobody_there() -> None:
-    """Why no connection was made is told, not only that the time was over."""
+class Closes(socketserver.BaseRequestHandler):
+    """Closes a connection once something was said, as a port for TLS does."""
+
+    answer = b""
+
+    def handle(self) -> None:
+        """Says the answer."""
+        self.request.recv(1_000)
+        self.request.sendall(self.answer)
+
+
+class SpeaksHttp(Closes):
+    """Answers as a web server."""
+
+    answer = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        (None, "Connection refused"),
+        (Closes, "closed at once, as by a port that wants TLS or a login"),
+        (SpeaksHttp, "the port answers in another protocol, such as HTTP or TLS"),
+    ],
+)
+def test_nobody_there(
+    server: type[Closes] | None, why: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Why no connection was made is told, long before the time for a request is over."""
     need_kafka()
-    reader = KafkaReader(KafkaSettings(servers="127.0.0.1:1"), KafkaPolicy(request_timeout_seconds=1))
-    with pytest.raises(KafkaUnreachable, match=r"at 127.0.0.1:1 answered within 1 s: .* Connection refused$"):
+    monkeypatch.setattr("pulsar_steward.collect.kafka.reader.CONNECTED_WITHIN_S", 1.0)
+    port = 1
+    if server is not None:
+        listening = socketserver.ThreadingTCPServer(("127.0.0.1", 0), server)
+        request.addfinalizer(listening.server_close)
+        request.addfinalizer(listening.shutdown)
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        port = listening.server_address[1]
+    reader = KafkaReader(KafkaSettings(servers=f"127.0.0.1:{port}"), KafkaPolicy(request_timeout_seconds=60))
+    with pytest.raises(KafkaUnreachable, match=rf"at 127.0.0.1:{port} answered within 1 s: .*{why}$"):
         reader.metadata()
 
 

@@ -366,7 +366,8 @@ KAFKA_GROUPS = Table(
         Column("group_id", Kind.STRING, "its name"),
         Column("state", Kind.STRING, "stable, empty, preparing_rebalancing and the like, as Kafka says it"),
         Column("partitions", Kind.LONG, "partitions that it has committed offsets of; null where they were not read"),
-        Column("lag_messages", Kind.LONG, "of those with a leader, offsets behind the end; null as above"),
+        Column("untold", Kind.LONG, "those of them whose end was not told, as without a leader; null as above"),
+        Column("lag_messages", Kind.LONG, "of the others, offsets behind the end; null as above"),
     ),
 )
 
@@ -378,8 +379,9 @@ KAFKA_LAGS = Table(
         Column("topic", Kind.STRING, "the topic"),
         Column("partition", Kind.INT, "the partition"),
         Column("committed", Kind.LONG, "offset that the group committed: the next message that it wants"),
+        Column("start_offset", Kind.LONG, "offset of the oldest message that is kept; null where it was not told"),
         Column("end_offset", Kind.LONG, "offset behind the newest message"),
-        Column("behind_seconds", Kind.LONG, "the age of what it wants is this or more; 0: less than the least step"),
+        Column("behind_seconds", Kind.LONG, "the age of what it can read next is this or more; null: not told"),
         Column("timed", Kind.BOOLEAN, "whether the age was asked for: of the most lagging partitions of each group"),
     ),
 )

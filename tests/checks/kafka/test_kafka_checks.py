@@ -113,6 +113,9 @@ def test_fewer_in_sync_than_producers_need() -> None:
     rows = a_cluster([(1, [1, 2], [1])], settings={"min.insync.replicas": "2"})
     assert only(judge_rows(OUT_OF_SYNC, rows)) == (Severity.CRITICAL, "broker 2")
     assert only(judge_rows(OUT_OF_SYNC, rows | {"configuration": []}))[0] is Severity.WARNING
+    unled = a_cluster([(None, [2], [])], down=[2], settings={"min.insync.replicas": "2"})
+    (found,) = judge_rows(OUT_OF_SYNC, unled).findings
+    assert (found.figures["leaderless"], found.figures["short"]) == (1, 0)
 
 
 def test_replicas_that_come_and_go() -> None:
@@ -139,8 +142,11 @@ def test_leaders_on_one_broker() -> None:
     ).findings
     assert found.subject == "broker 1"
     assert found.evidence.endswith(
-        "leads 12 partitions, the median of the others is 0; auto.leader.rebalance.enable is off."
+        "leads 12 partitions, the median of the others is 0; it is the first replica of 4;"
+        " auto.leader.rebalance.enable is off."
     )
+    (placed,) = judge_rows(LEADERS, a_cluster([(1, [1, 2, 3], [1, 2, 3])] * 6), POLICY).findings
+    assert placed.evidence.endswith("; it is the first replica of 6, so an election changes nothing.")
     owed = [(2, [3, 2], [2, 3])] * 6 + [(1, [1, 2], [1, 2])] * 5
     subjects = {each.subject for each in judge_rows(LEADERS, a_cluster(owed), POLICY).findings}
     assert subjects == {"broker 3"}
@@ -203,6 +209,9 @@ def test_a_group_that_lags(seconds: int, messages: int, severity: Severity | Non
         assert finding.subject == "group app 1"
         assert "orders-1" in finding.evidence
         assert "20 more than at 2026-03-01 11:50 UTC, and has no member." in finding.evidence
+        same = [before | {"kafka_groups": [group]}]
+        (finding,) = judge_rows(LAG, a_cluster(EVEN, kafka_groups=[group], kafka_lags=lags), earlier=same).findings
+        assert ", as many as at 2026-03-01 11:50 UTC" in finding.evidence
 
 
 def test_a_group_that_was_not_read() -> None:

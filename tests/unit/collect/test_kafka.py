@@ -17,6 +17,7 @@ from pulsar_steward.collect.kafka.reader import KafkaPartition, KafkaReader, Out
 from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in, properties_in, secrets_of_kafka
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import KAFKA_GROUPS, KAFKA_LAGS, KAFKA_PARTITIONS
 from pulsar_steward.pages.findings import sections
@@ -72,12 +73,22 @@ class Cluster:
     Args:
         groups: Committed offsets by group and partition, or why they cannot be read.
         requests: How many lists of groups' offsets there is time for.
+        start: Offset of the oldest message that is kept.
+        mute: Partitions that tell no offset of a time, and such as tell none at all.
     """
 
     END = 1_000
 
-    def __init__(self, groups: dict[str, dict[KafkaPartition, int] | str], requests: int = 100) -> None:
+    def __init__(
+        self,
+        groups: dict[str, dict[KafkaPartition, int] | str],
+        requests: int = 100,
+        *,
+        start: int = 0,
+        mute: tuple[Sequence[KafkaPartition], Sequence[KafkaPartition]] = ((), ()),
+    ) -> None:
         self._groups, self._left = groups, requests
+        self._start, self._ageless, self._mute = start, {*mute[0], *mute[1]}, mute[1]
         self.requests = 0
         self.asked: list[tuple[str, int]] = []
 
@@ -118,13 +129,18 @@ class Cluster:
     def ends(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
         """The same for all partitions."""
         self.asked.append(("end", len(partitions)))
-        return dict.fromkeys(partitions, self.END)
+        return {each: self.END for each in partitions if each not in self._mute}
+
+    def starts(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
+        """The same for all partitions."""
+        return dict.fromkeys(partitions, self._start)
 
     def first_since(self, partitions: Sequence[KafkaPartition], milliseconds: int) -> dict[KafkaPartition, int]:
         """A message was written each minute until now, the last one with the offset before the end."""
         age = NOW.timestamp() - milliseconds / 1000
         self.asked.append((f"{age:.0f}", len(partitions)))
-        return dict.fromkeys(partitions, max(self.END - round(age / 60), 0))
+        since = max(self.END - round(age / 60), self._start)
+        return {each: -1 if since == self.END else since for each in partitions if each not in self._ageless}
 
 
 def taken(cluster: Cluster, folder: Path, limits: KafkaPolicy | None = None) -> Snapshot:
@@ -150,9 +166,9 @@ def test_a_snapshot_tells_partitions_brokers_and_groups(tmp_path: Path) -> None:
         ("broker 3", False, 0),
     ]
     assert snapshot.table(KAFKA_PARTITIONS, ["leader"]).column(0).to_pylist() == [1, 2, 1, 2, None]
-    assert snapshot.table(KAFKA_GROUPS, ["group_id", "partitions", "lag_messages"]).to_pylist() == [
-        {"group_id": "app", "partitions": 3, "lag_messages": 20},
-        {"group_id": "gone", "partitions": None, "lag_messages": None},
+    assert snapshot.table(KAFKA_GROUPS, ["group_id", "partitions", "untold", "lag_messages"]).to_pylist() == [
+        {"group_id": "app", "partitions": 3, "untold": 1, "lag_messages": 20},
+        {"group_id": "gone", "partitions": None, "untold": None, "lag_messages": None},
     ]
     assert snapshot.table(KAFKA_LAGS).to_pylist() == [
         {
@@ -160,12 +176,36 @@ def test_a_snapshot_tells_partitions_brokers_and_groups(tmp_path: Path) -> None:
             "topic": "orders",
             "partition": 0,
             "committed": 980,
+            "start_offset": 0,
             "end_offset": 1_000,
             "behind_seconds": 900,  # 20 minutes
             "timed": True,
         }
     ]
     assert cluster.asked == [("end", 2), ("60", 1), ("300", 1), ("900", 1), ("1800", 1)]
+
+
+@pytest.mark.parametrize(("start", "seconds"), [(980, 900), (Cluster.END, 0)])
+def test_a_deleted_message_has_no_age(tmp_path: Path, start: int, seconds: int) -> None:
+    """The oldest message that is kept is what a group reads next; if none is kept, nothing waits."""
+    snapshot = taken(Cluster({"app": {KafkaPartition("orders", 0): 10}}, start=start), tmp_path)
+    assert snapshot.table(KAFKA_LAGS, ["start_offset", "behind_seconds"]).to_pylist() == [
+        {"start_offset": start, "behind_seconds": seconds}
+    ]
+    (finding,) = (each for each in snapshot.findings() if each.check_id == "kafka-group-lag")
+    assert f"of which {start - 10:,} were deleted unread" in finding.evidence
+
+
+def test_offsets_that_nobody_told_are_unknown(tmp_path: Path) -> None:
+    """Neither the end of a partition, nor the age of a message, is taken for a group that is current."""
+    orders = [KafkaPartition("orders", number) for number in range(5)]
+    for number, mute in enumerate((((), orders), (orders, ()))):
+        snapshot = taken(Cluster({"app": {orders[0]: 10}}, mute=mute), tmp_path / str(number))
+        (verdict,) = (each for each in snapshot.verdicts() if each.check_id == "kafka-group-lag")
+        assert (verdict.outlook, verdict.reason) == (
+            Outlook.UNKNOWN,
+            "Some partitions of 1 consumer group did not tell their offsets.",
+        )
 
 
 def test_groups_are_read_some_at_a_time_until_the_time_is_over(tmp_path: Path) -> None:
@@ -196,6 +236,7 @@ def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
     assert any("--describe --group app`" in step for step in steps)
     text = "\n".join(str(line) for line in lines(checkup, 100))
     assert "Check-up of k (calls itself abc), Kafka\n" in text
+    assert "SERVERS" not in text
     assert "1 of 3 brokers read, 4 partitions with a leader, 1 consumer group;" in text
     page = as_html(checkup)
     assert ("<b>4</b><span>partitions with a leader</span>" in page, "namespaces</span>" in page) == (True, False)

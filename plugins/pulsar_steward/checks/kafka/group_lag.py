@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
+HANGING = "kafka-transactions.sh --bootstrap-server SERVERS find-hanging --broker-id ID"
+
 
 class KafkaGroupLagPolicy(Section):
     """Thresholds for the age of the message that a consumer group wants next.
@@ -31,15 +33,18 @@ class KafkaGroupLagPolicy(Section):
 
 BEHIND = """
 select group_id, any_value(state) as state, sum(end_offset - committed)::bigint as messages, count(*) as partitions,
-    max(behind_seconds) as seconds, arg_max(concat(topic, '-', partition), (behind_seconds, end_offset - committed))
-        filter (behind_seconds is not null) as worst,
-    max(behind_seconds) >= $critical_seconds as critical
+    max(behind_seconds) as seconds, coalesce(sum(greatest(start_offset - committed, 0)), 0)::bigint as deleted,
+    arg_max(concat(topic, '-', partition), (coalesce(behind_seconds, -1), end_offset - committed)) as worst,
+    coalesce(max(behind_seconds) >= $critical_seconds, false) as critical
 from kafka_lags join kafka_groups using (group_id)
-group by group_id having max(behind_seconds) >= $warning_seconds and messages >= $minimum_messages
+group by group_id
+having messages >= $minimum_messages and max(behind_seconds) >= $warning_seconds or deleted >= $minimum_messages
 """
 
 TOTALS = """
 select count(*) as groups, count(*) filter (lag_messages > 0) as behind, count(*) filter (partitions is null) as unread,
+    count(*) filter (untold > 0 or group_id in (select group_id from kafka_lags where timed and behind_seconds is null))
+        as untold,
     (select max(behind_seconds) from kafka_lags) as seconds
 from kafka_groups
 """
@@ -65,6 +70,9 @@ def judge(queried: Queried, _context: CheckContext[KafkaGroupLagPolicy]) -> Judg
     oldest = f", by {seconds_in_words(totals['seconds'])} at least" if totals["seconds"] else ""
     quiet = f"Behind: {totals['behind']:,} of {counted(totals['groups'], 'consumer group')}{oldest}."
     unread = f"Offsets of {counted(totals['unread'], 'consumer group')} were not read." if totals["unread"] else None
+    if totals["untold"]:
+        some = f"Some partitions of {counted(totals['untold'], 'consumer group')} did not tell their offsets."
+        unread = f"{unread} {some}" if unread else some
     return Judgement(
         findings=findings,
         more=found.more,
@@ -75,14 +83,18 @@ def judge(queried: Queried, _context: CheckContext[KafkaGroupLagPolicy]) -> Judg
 
 
 def _evidence(row: Row, before: tuple[datetime, int] | None) -> str:
+    age = f"is {seconds_in_words(row['seconds'])} old or older" if row["seconds"] else "is new, or there is none"
     words = (
-        f"The message of {row['worst']} that it wants next is {seconds_in_words(row['seconds'])} old or older;"
+        f"The message of {row['worst']} that it can read next {age};"
         f" it is {counted(row['messages'], 'message')} behind on {counted(row['partitions'], 'partition')}"
     )
+    if row["deleted"]:
+        words += f", of which {row['deleted']:,} were deleted unread"
     if before is not None:
         at, messages = before
         change = row["messages"] - messages
-        words += f", {abs(change):,} {'more' if change > 0 else 'fewer'} than at {time_in_words(at)}"
+        compared = f"{abs(change):,} {'more' if change > 0 else 'fewer'} than" if change else "as many as"
+        words += f", {compared} at {time_in_words(at)}"
     return f"{words}{', and has no member' if row['state'] == 'empty' else ''}."
 
 
@@ -95,6 +107,7 @@ CHECK = Check(
         "See members and partitions: `kafka-consumer-groups.sh --bootstrap-server SERVERS --describe --group GROUP`.",
         "Without members: start the application, or let its owner delete the group if nobody needs it.",
         "Behind on one partition: its consumer stands still, or that partition gets most of the messages.",
+        f"Or it waits for an open transaction: `{HANGING}`, with the id of the partition's leader.",
         "Behind on all: more consumers, up to the number of partitions; see how long each message takes them.",
         "Compare with the topic's `retention.ms`: what is older is deleted, consumed or not.",
     ),

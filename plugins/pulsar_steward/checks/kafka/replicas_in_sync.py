@@ -29,7 +29,7 @@ OUT = """
 with needed as (select coalesce(max(try_cast(trim(value) as bigint)), 1) as least from setting('min.insync.replicas')),
 states as (
     select r.topic, r.partition, r.id, b.broker, b.listed, p.leader is null as leaderless,
-        not r.in_sync or not b.listed as missing, len(p.in_sync) < least as short
+        not r.in_sync or not b.listed as missing, not leaderless and len(p.in_sync) < least as short
     from kafka_replicas r join kafka_brokers b using (id) join kafka_partitions p using (topic, partition), needed)
 select broker, listed, count(*) as replicas, count(*) filter (missing) as out,
     count(*) filter (missing and leaderless) as leaderless, count(*) filter (missing and short) as short,
@@ -46,11 +46,11 @@ def _evidence(row: Row) -> str:
         f" {row['example']}"
     )
     if row["leaderless"]:
-        words += f"; {counted(row['leaderless'], 'partition')} of them cannot be used, without a leader"
+        words += f"; {counted(row['leaderless'], 'partition')} without a leader cannot be used"
     if row["short"]:
         words += (
-            f"; {counted(row['short'], 'partition')} of them refuse `acks=all`, with fewer in sync than the brokers'"
-            " min.insync.replicas"
+            f"; {counted(row['short'], 'partition')} with fewer in sync than the brokers' min.insync.replicas refuse"
+            " `acks=all`"
         )
     return f"{words}."
 

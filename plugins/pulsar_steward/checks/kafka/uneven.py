@@ -27,7 +27,7 @@ class KafkaLeadersUnevenPolicy(Section):
     minimum_leaders: int = number(100, "partitions; fewer are not uneven")
 
 
-HELD = "select broker, replicas, leads from kafka_held where listed"
+HELD = "select broker, replicas, leads, preferred from kafka_held where listed"
 
 # Partitions whose first replica is in sync and does not lead.
 OWED = """
@@ -58,6 +58,9 @@ def judge_leaders(queried: Queried, context: CheckContext[KafkaLeadersUnevenPoli
             )
             if debt["owed"]:
                 words += f"; of {debt['preferred']:,} that it should lead, others lead {debt['owed']:,}"
+            elif much:
+                words += f"; it is the first replica of {row['preferred']:,}"
+                words += ", so an election changes nothing" if row["leads"] <= row["preferred"] else ""
             figures = {"leaders": row["leads"], "others_median": others, "owed": debt["owed"]}
             found.append(
                 LEADERS.finding(
@@ -80,7 +83,7 @@ LEADERS = Check(
     order=30,
     title="A Kafka broker leads far more partitions than the others, or far fewer than it should",
     advice=(
-        f"Give partitions back to their first replicas: `{ELECTION}`.",
+        f"Where others lead for a broker, give partitions back to their first replicas: `{ELECTION}`.",
         "See `auto.leader.rebalance.enable` (on by default), which does so every five minutes.",
         "Where first replicas are uneven: Cruise Control, `rebalance?goals=LeaderReplicaDistributionGoal&dryrun=true`.",
         f"Or order replicas anew: `{REASSIGN} --reassignment-json-file FILE --execute`.",

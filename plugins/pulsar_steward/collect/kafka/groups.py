@@ -2,7 +2,7 @@
 
 The age of the message that a group wants next is told by no request. But a broker tells the first offset of a time: if
 the group wants an earlier one, it is behind by the time since then. So the steps of `AGES` are asked for, the least
-first, and only for what is still behind.
+first, and only for what is still behind. A message that was deleted has no age: the oldest one that is kept counts.
 """
 
 from __future__ import annotations
@@ -90,25 +90,41 @@ class ReadGroups:
             name: heapq.nlargest(self._limits.timed_partitions, found, key=lambda each: (found[each], each))
             for name, found in lags.items()
         }
-        ages = self._ages({(name, each): offsets[name][each] for name, found in worst.items() for each in found})
-        self._pieces.append(_table(KAFKA_LAGS, _rows(lags, offsets, ends, ages)))
+        starts = self._reader.starts(sorted({each for found in worst.values() for each in found}))
+        ages = self._ages(
+            {
+                (name, each): next_kept
+                for name, found in worst.items()
+                for each in found
+                if (next_kept := max(offsets[name][each], starts.get(each, 0))) < ends[each]
+            }
+        )
+        ages = {(name, each): ages.get((name, each), 0) for name, found in worst.items() for each in found}
+        self._pieces.append(_table(KAFKA_LAGS, _rows(lags, offsets, starts, ends, ages)))
         for name, found in offsets.items():
-            yield name, {"partitions": len(found), "lag_messages": sum(lags[name].values())}
+            yield (
+                name,
+                {
+                    "partitions": len(found),
+                    "untold": len(found.keys() - ends.keys()),
+                    "lag_messages": sum(lags[name].values()),
+                },
+            )
 
-    def _ages(self, behind: dict[tuple[str, KafkaPartition], int]) -> dict[tuple[str, KafkaPartition], int]:
-        """Least ages in seconds of the messages at these offsets, by group and partition."""
-        ages = dict.fromkeys(behind, 0)
+    def _ages(self, behind: dict[tuple[str, KafkaPartition], int]) -> dict[tuple[str, KafkaPartition], int | None]:
+        """Least ages in seconds of the messages at these offsets, by group and partition; None: not told."""
+        ages: dict[tuple[str, KafkaPartition], int | None] = dict.fromkeys(behind)
+        least = 0
         for age in AGES:
             first = self._reader.first_since(
                 sorted({partition for _, partition in behind}), round((self._now - age) * 1000)
             )
-            # -1: all messages are older. A partition that does not tell is left with what is known.
-            behind = {
-                key: offset
-                for key, offset in behind.items()
-                if (since := first.get(key[1])) is not None and (since < 0 or offset < since)
-            }
+            behind = {key: offset for key, offset in behind.items() if key[1] in first}  # the others keep what is known
+            ages |= dict.fromkeys(behind, least)
+            # -1: all messages are older.
+            behind = {key: offset for key, offset in behind.items() if first[key[1]] < 0 or offset < first[key[1]]}
             ages |= dict.fromkeys(behind, age)
+            least = age
             if not behind:
                 break
         return ages
@@ -117,8 +133,9 @@ class ReadGroups:
 def _rows(
     lags: Mapping[str, Mapping[KafkaPartition, int]],
     offsets: Mapping[str, Mapping[KafkaPartition, int]],
+    starts: Mapping[KafkaPartition, int],
     ends: Mapping[KafkaPartition, int],
-    ages: Mapping[tuple[str, KafkaPartition], int],
+    ages: Mapping[tuple[str, KafkaPartition], int | None],
 ) -> Iterator[dict[str, object]]:
     for name, found in lags.items():
         for each in sorted(found):
@@ -127,6 +144,7 @@ def _rows(
                 "topic": each.topic,
                 "partition": each.number,
                 "committed": offsets[name][each],
+                "start_offset": starts.get(each),
                 "end_offset": ends[each],
                 "behind_seconds": ages.get((name, each)),
                 "timed": (name, each) in ages,

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
 LARGEST_RESPONSE = 1_000_000_000
 """Bytes of one response at most; one with all metadata of a million partitions takes about 70 MB."""
 
+CONNECTED_WITHIN_S = 5.0
+"""After it, nobody is waited for any longer if no address could be connected to."""
+
+NO_CONNECTION = frozenset({"_ALL_BROKERS_DOWN", "_BAD_MSG"})
+"""Errors of the client by which no address could be connected to."""
+
+MEANINGS = (
+    ("brokers are down", "the connection was closed at once, as by a port that wants TLS or a login"),
+    ("Required feature not supported", "this is no broker's port; a controller's, perhaps"),
+    ("Invalid response size", "the port answers in another protocol, such as HTTP or TLS"),
+)
+"""What some words of the client mean to a person."""
+
 
 class KafkaPartition(NamedTuple):
     """A partition by its topic and number."""
@@ -53,6 +66,7 @@ class KafkaReader:
         self._settings, self._limits = settings, limits
         self._ends_at = time.monotonic() + limits.total_seconds
         self._errors: list[Any] = []
+        self._racks: dict[int, str | None] = {}
         self.requests = 0
         try:
             self._client: Any = admin.AdminClient(
@@ -71,25 +85,35 @@ class KafkaReader:
     def metadata(self) -> Any:
         """Brokers, and all topics with their partitions: one request (`confluent_kafka.admin.ClusterMetadata`).
 
+        A short request for the brokers' racks goes before it, so that a wrong address is told at once.
+
         Raises:
             KafkaUnreachable: If no broker answers.
         """
-        self.requests += 1
+        self.requests += 2
+        short = min(self._timeout(), CONNECTED_WITHIN_S)
+        try:
+            found = self._client.describe_cluster(request_timeout=short).result()
+            self._racks = {node.id: node.rack for node in found.nodes}
+        except self._kafka.KafkaException as error:  # also without a controller, which the metadata do not need
+            self._client.poll(0)  # hands over errors of connections
+            if any(each.name() in NO_CONNECTION for each in self._errors):
+                raise self._nobody(error, short) from error
         try:
             return self._client.list_topics(timeout=self._timeout())
         except self._kafka.KafkaException as error:
-            self._client.poll(0)  # hands over errors of connections, of which the first says why
-            why = self._words(self._errors[0] if self._errors else error).partition(" (after")[0]
-            raise KafkaUnreachable(
-                f"no Kafka broker at {self._settings.servers} answered within"
-                f" {self._limits.request_timeout_seconds} s: {why}"
-            ) from error
+            self._client.poll(0)  # as above
+            raise self._nobody(error, self._limits.request_timeout_seconds) from error
+
+    def _nobody(self, error: Any, seconds: float) -> KafkaUnreachable:
+        """That no broker answered, by the first error of a connection."""
+        why = self._words(next(iter(self._errors), error)).partition(" (after")[0]
+        why = next((meaning for words, meaning in MEANINGS if words in why), why)
+        return KafkaUnreachable(f"no Kafka broker at {self._settings.servers} answered within {seconds:g} s: {why}")
 
     def racks(self) -> dict[int, str | None]:
-        """Racks by the id of listed brokers; empty if they are not told."""
-        self.requests += 1
-        found = self._result(self._client.describe_cluster(request_timeout=self._timeout()))
-        return {} if isinstance(found, str) else {node.id: node.rack for node in found.nodes}
+        """Racks by the id of listed brokers, as told with the metadata; empty if they were not."""
+        return self._racks
 
     def settings(self, brokers: Sequence[int], names: frozenset[str]) -> dict[int, dict[str, str] | str]:
         """Settings in force by broker, or why one did not tell them; sensitive ones are never told."""
@@ -134,6 +158,10 @@ class KafkaReader:
     def ends(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
         """Offsets behind the newest messages; partitions that did not tell it are left out."""
         return self._offsets(partitions, self._admin.OffsetSpec.latest)
+
+    def starts(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
+        """Offsets of the oldest messages that are kept; partitions that did not tell it are left out."""
+        return self._offsets(partitions, self._admin.OffsetSpec.earliest)
 
     def first_since(self, partitions: Sequence[KafkaPartition], milliseconds: int) -> dict[KafkaPartition, int]:
         """Offsets of the first messages of a time, since the epoch, or later; -1: there is none."""

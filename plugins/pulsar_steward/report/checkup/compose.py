@@ -59,7 +59,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system))
+    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system), meta.servers)
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts, about = counts_of(every), _about(snapshot)
@@ -178,18 +178,28 @@ def section_of(check_id: str) -> str:
 
 
 def check_reports(
-    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = OF_PULSAR
+    findings: Sequence[Finding],
+    verdicts: Sequence[Verdict],
+    catalog: Mapping[str, CheckWords] = OF_PULSAR,
+    servers: str | None = None,
 ) -> tuple[CheckReport, ...]:
-    """Reports in the catalog's order, then reports of checks that only the snapshot has."""
+    """Reports in the catalog's order, then reports of checks that only the snapshot has.
+
+    Args:
+        findings: Of all checks.
+        verdicts: Likewise.
+        catalog: Words of checks.
+        servers: Addresses of a Kafka cluster, for the commands in its advice.
+    """
     found: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         found[finding.check_id].append(finding)
     said = {verdict.check_id: verdict for verdict in verdicts}
     ids = dict.fromkeys((*catalog, *sorted({*said, *found})))
-    return tuple(_report(_words_of(each, catalog), said.get(each), found[each]) for each in ids)
+    return tuple(_report(_words_of(each, catalog), said.get(each), found[each], servers) for each in ids)
 
 
-def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
+def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding], servers: str | None) -> CheckReport:
     worst_first = tuple(sorted(findings, key=lambda finding: -finding.severity.rank))
     if verdict is None:  # it is never "clear"
         unsaid = "The snapshot was diagnosed without this check: diagnose it again."
@@ -221,7 +231,7 @@ def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Findin
         not_graded=verdict.ungraded,
         not_listed_in=beyond,
         found=BySeverity.of(verdict.found(listed)),
-        advice=info.advice,
+        advice=tuple(filled_in(each, "", servers) for each in info.advice) if servers else info.advice,
         source=info.source,
         remedied_by=info.remedied_by,
     )
