@@ -45,6 +45,10 @@ COMMANDS = {
     "move-namespace": ListedCommand(
         "move_namespace:move_namespace", "Looks at each stage of moving a namespace, and changes nothing."
     ),
+    "upgrade": ListedCommand(
+        "upgrade:upgrade",
+        "Says what an upgrade would change on a cluster, what is in its way, and in which order.",
+    ),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),

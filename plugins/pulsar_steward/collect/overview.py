@@ -15,7 +15,7 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.cluster import ClusterIdentity, configuration_store_id, identity_of
+from pulsar_steward.model.cluster import ClusterIdentity, configuration_store_id, identity_of, metadata_store_of
 from pulsar_steward.model.isolation import AllowedBrokers, IsolationPolicy, isolation_policies
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.tables import NAMESPACES
@@ -45,6 +45,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         identity: The cluster by its own name, and by its metadata store.
+        metadata_store: Kind of the metadata store; None: not reported.
         configuration_store_id: Id of the configuration store; None: not told.
         version: Pulsar version of the responding broker.
         load_manager: Class name of the load manager.
@@ -59,6 +60,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     identity: ClusterIdentity
+    metadata_store: str | None
     configuration_store_id: str | None
     version: str
     load_manager: str
@@ -104,6 +106,7 @@ def look_over(reader: Reader) -> Overview:
     asked = _Requests()
     return Overview(
         identity=identity,
+        metadata_store=metadata_store_of(configuration),
         configuration_store_id=configuration_store_id(configuration),
         version=asked.told("version", lambda: _version(reader), ""),
         load_manager=configuration.get("loadManagerClassName", ""),

@@ -56,6 +56,7 @@ SNAPSHOT = Table(
         Column("cluster", Kind.STRING, "the cluster's name in Steward's connections"),
         Column("pulsar_cluster", Kind.STRING, "the cluster's own name (`clusterName`)"),
         Column("metadata_id", Kind.STRING, "of its metadata store's addresses; null where brokers do not tell them"),
+        Column("metadata_store", Kind.STRING, "its kind (`zk`, `oxia`); null as above, and in older snapshots"),
         Column("taken_at", Kind.TIMESTAMP, "when collecting began, UTC"),
         Column("pulsar_version", Kind.STRING, "as the first broker that answered says it"),
         Column("load_manager", Kind.STRING, "class name of the brokers' load manager"),

@@ -98,7 +98,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         partitioned=partitioned_facts(snapshot, findings, policy),
         defaults=defaults,
         load_manager=manager,
-        usages=_usages(snapshot, manager),
+        usages=usages_in(snapshot, manager),
         isolation=isolation_facts(snapshot, findings),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
@@ -161,7 +161,7 @@ class _Sample(msgspec.Struct, frozen=True):
     value: float
 
 
-def _usages(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
+def usages_in(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
     """Usage of each broker that was read, as load shedding compares it; not read if shedding is off."""
     if isinstance(manager, Unknown) or not manager.sheds:
         return USAGES_UNKNOWN

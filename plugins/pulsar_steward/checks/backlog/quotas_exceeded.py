@@ -30,6 +30,7 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning, if_counted
+from pulsar_steward.model.broker_defaults import default_number
 from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
@@ -219,7 +220,7 @@ MAX_OVER = 10_000
 
 MAX_MESSAGE = "maxMessageSize"
 
-_DEFAULT_MAX_MESSAGE_BYTES = 5 * MIB
+_DEFAULT_MAX_MESSAGE_BYTES = int(default_number(MAX_MESSAGE))
 _BATCH_BYTES = 128 * KIB
 """Size at which clients close a batch by default (`batchingMaxBytes`)."""
 

@@ -17,12 +17,12 @@ from pulsar_steward.checks.check import (
 )
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
 from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
-from pulsar_steward.model.broker_defaults import CURSOR_WRITES
+from pulsar_steward.model.broker_defaults import CURSOR_WRITES, default_number
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.setting import writes_in_words
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
+from pulsar_steward.model.units import KIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -263,7 +263,7 @@ class CursorNotPersistablePolicy(Section):
 MAX_MESSAGE = "maxMessageSize"
 BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
 USUAL_BATCHES = 10_000
-USUAL_MESSAGE_BYTES = 5 * MIB
+USUAL_MESSAGE_BYTES = int(default_number(MAX_MESSAGE))
 FRAME_PADDING_BYTES = 10 * KIB
 """Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
 
