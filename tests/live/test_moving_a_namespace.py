@@ -99,8 +99,8 @@ def _perform(admin: Operator, words: list[str]) -> None:
             admin.set_policy(namespace, "replication", names.split(","))
         case ["topics", "create-partitioned-topic", topic, "--partitions", number]:
             admin.create_partitions(topic, int(number))
-        case ["topics", "create-subscription", topic, "--subscription", name]:
-            admin.create_subscription(topic, name)
+        case ["topics", "create-subscription", topic, "--subscription", name, "--messageId", "earliest"]:
+            admin.create_subscription(topic, name, from_first=True)
         case ["topics", "set-replicated-subscription-status", topic, "--subscription", name, "--enable"]:
             admin.replicate_subscription(topic, name)
         case ["topics", "stats", topic]:
@@ -138,8 +138,8 @@ def test_a_namespace_is_moved_by_the_printed_calls(
         for number in range(10):
             producer.send(f"before-{number}".encode())
         taken(consumer, 10)
-        begun = mover.standings()
-        assert {begun[number] for number in (0, 1, 2, 3, 5)} == {"not yet"}, begun
+        begun = {0, 1, 2, 3, 5}
+        wait_until(lambda: {mover.standings()[each] for each in begun} == {"not yet"}, "nothing is ready", SOON_S)
 
         mover.until_ready(1, 2, 3)
         sent = {f"at-east-{number}" for number in range(20)}
@@ -173,7 +173,7 @@ def test_a_namespace_is_moved_by_the_printed_calls(
         assert "after" in taken(consumer, 1)
 
 
-def test_a_cut_link_is_one_trouble(clusters: tuple[Lab, Lab], fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cut_link_is_one_trouble(clusters: tuple[Lab, Lab], fleet: Path, tmp_path: Path) -> None:
     """The other cluster ends while something is published for it: told once, of both."""
     east, west = clusters
     admin, topic = operator_of(east), "persistent://linked/orders/paid"
@@ -194,11 +194,11 @@ def test_a_cut_link_is_one_trouble(clusters: tuple[Lab, Lab], fleet: Path, capsy
         for _ in range(7):
             producer.send(b"waits")
         wait_until(lambda: shown(connected=False, replicationBacklog=7), "it is cut", SOON_S)
-        run(["checkup", "--fleet", str(fleet), "--seconds", "120", "--json", "-"])
+        run(["checkup", "--fleet", str(fleet), "--seconds", "120", "--json", str(tmp_path / "out.json")])
     finally:
         client.close()
         west.start_broker(west.brokers[0].broker_id)
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     told = [each for each in document["in_common"] if each["check_id"] == "replication-stopped"]
     assert [(each["severity"], set(each["clusters"])) for each in told] == [("warning", {EAST, WEST})]
     assert "is cut: 7 entries wait to be sent from local to west" in told[0]["words"]

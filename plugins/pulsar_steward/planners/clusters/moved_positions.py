@@ -72,8 +72,11 @@ def _levels(held: dict[Place, Position], source: NamespaceLook, target: Namespac
         many, words = counted(len(of_kind), "subscription"), _in_words(list(of_kind.values()))
         match kind:
             case "absent":
-                calls = (call(target, "topics", "create-subscription", *_named(*place)) for place in of_kind)
-                yield not_yet(f"{many} missing at {target.cluster}: made now, they would miss {words}", calls)
+                # From the end, it would miss what was replicated before it was made.
+                begin = ("--messageId", "earliest")
+                calls = (call(target, "topics", "create-subscription", *_named(*place), *begin) for place in of_kind)
+                told = f"with {words} to read at {source.cluster}; made by the call, they begin with the first message"
+                yield not_yet(f"{many} missing at {target.cluster}, {told} there", calls)
             case "missed":
                 yield not_yet(f"{many} would miss {words}: read these at {source.cluster} first")
             case "unloaded":

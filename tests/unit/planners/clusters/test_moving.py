@@ -205,7 +205,7 @@ def at(entries: int, *, size: int | None = None, replicated: bool | None = True,
     ("missed", at(900), at(8), {}, NOT_YET, "1 subscription would miss 892 entries"),
     ("on its way", at(900), at(8), {"entries": 892}, READY, "on the way to west"),
     ("sent lately", at(900), at(8), {"rate_out": 20.0}, READY, "on the way to west"),
-    ("absent", at(7, size=2), None, {}, NOT_YET, "made now, they would miss 14 messages"),
+    ("absent", at(7, size=2), None, {}, NOT_YET, "with 14 messages to read at east"),
     ("its own position alone", at(5, replicated=False), at(5), {}, NOT_YET, "set-replicated-subscription-status"),
     ("not told", at(5, replicated=None), at(5), {}, UNKNOWN, "whether the position of 1 subscription is replicated"),
     ("read there already", at(9, replicated=False), at(0, consumers=1), {}, READY, "with consumers at west already"),
@@ -213,6 +213,12 @@ def at(entries: int, *, size: int | None = None, replicated: bool | None = True,
 def test_positions(here: Position, there: Position | None, sent: dict[str, Any], expected: Standing, said: str) -> None:
     found = held(here, there, **sent)
     assert (found.standing, said in words(found)) == (expected, True), words(found)
+
+
+def test_a_subscription_is_never_made_at_the_end() -> None:
+    """What was replicated before it was made would be behind it, and nobody would read that."""
+    (made,) = [each for point in held(at(7), None).points for each in point.calls]
+    assert made.endswith(f"create-subscription {TOPIC} --subscription billing --messageId earliest")
 
 
 def test_positions_that_brokers_replicate_at_all() -> None:
