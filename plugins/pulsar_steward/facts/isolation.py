@@ -15,7 +15,7 @@ from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.broker_defaults import CPU, DIRECT_MEMORY
 from pulsar_steward.model.bundles import is_heartbeat
 from pulsar_steward.model.isolation import AllowedBrokers, IsolationPolicy, Reach
-from pulsar_steward.model.measures import BROKER_TOPICS, LOADED_TOPICS, TOPIC_THROUGHPUT
+from pulsar_steward.model.measures import LOADED_TOPICS, TOPIC_THROUGHPUT, TOPICS_OF_BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class LoadOfBroker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LOAD_SERIES = {
-    **dict.fromkeys((BROKER_TOPICS, LOADED_TOPICS, CPU, DIRECT_MEMORY)),
+    **dict.fromkeys((TOPICS_OF_BROKER, LOADED_TOPICS, CPU, DIRECT_MEMORY)),
     **dict.fromkeys(TOPIC_THROUGHPUT, 0.0),
 }
 """Metrics from which a broker's load is read, with the value that most topics have, if there is one."""
@@ -83,7 +83,7 @@ def load_of(samples: Iterable[tuple[str, str, float]]) -> LoadOfBroker:
             sums[namespace] = sums.get(namespace, 0.0) + value
     known = {series: sums for series, sums in told.items() if all(map(isfinite, sums.values()))}
     topics, flows = known.get(LOADED_TOPICS), [known.get(series) for series in TOPIC_THROUGHPUT]
-    if known.get(BROKER_TOPICS, {}).get("") == 0:
+    if known.get(TOPICS_OF_BROKER, {}).get("") == 0:
         topics = {}
     throughput = defaultdict[str, float](float)
     for namespace, rate in chain.from_iterable(flow.items() for flow in flows if flow is not None):

@@ -43,7 +43,7 @@ PRODUCERS = "pulsar_producers_count"
 LOADED_TOPICS = "pulsar_topics_count"
 """Loaded topics of a namespace on a broker, exported even without metrics of single topics."""
 
-BROKER_TOPICS = "pulsar_broker_topics_count"
+TOPICS_OF_BROKER = "pulsar_broker_topics_count"
 """Loaded topics of a broker: one without topics exports this alone."""
 
 TOPIC_THROUGHPUT = ("pulsar_throughput_in", "pulsar_throughput_out")
