@@ -179,7 +179,6 @@ def test_a_cut_link_is_one_trouble(clusters: tuple[Lab, Lab], fleet: Path, tmp_p
     admin, topic = operator_of(east), "persistent://linked/orders/paid"
     admin.create_tenant("linked", EAST, WEST)
     admin.create_namespace("linked/orders", 4, replication_clusters=[EAST, WEST])
-    admin.create_topic(topic)
 
     def shown(**figures: object) -> bool:
         told = shown_topics(east).get(topic, {}).get("replication", {}).get(WEST, {})
