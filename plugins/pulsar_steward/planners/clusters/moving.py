@@ -366,7 +366,8 @@ class _Moving:
             yield from self._unread(source)
             return
         last = [call(source, "namespaces", "set-clusters", self._namespace, "--clusters", target.pulsar_name)]
-        warning = f" The last call ends its topics at {source.cluster}, with all that they store: it cannot be undone."
+        ends = f"The last call ends its topics at {source.cluster}, with all that they store"
+        warning = f" {ends}: it cannot be undone, and may keep brokers busy for a minute."
         looks = (empty.now, *empty.looks)
         since = looks[-1]
         seconds = (empty.now - since).total_seconds()
