@@ -76,8 +76,8 @@ class ReadGroups:
             name, reason = next(iter(self._failures.items()))
             self.unread.append(f"offsets of {counted(len(self._failures), 'consumer group')}, such as {name}: {reason}")
         if self._untold:
-            some = counted(len(self._untold), "consumer group")
-            self.unread.append(f"ends or ages of some partitions of {some}, such as {min(self._untold)}")
+            lacking = counted(len(self._untold), "consumer group")
+            self.unread.append(f"ends or ages of some partitions of {lacking}, such as {min(self._untold)}")
         return list(rows.values())
 
     def _figures(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
