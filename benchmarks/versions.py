@@ -316,7 +316,7 @@ def _applied(
     """A plan of one step, approved, carried out and read back, under a policy that wants these groups."""
     now, writer, ledger = datetime.now(UTC), LedgerWriter(engine), LedgerReader(engine)
     policy = _policy(ground.lab.state.spec.pulsar_version, groups)
-    plan = plan_of(name, [change], now, ground.identity(), policy)
+    plan = plan_of(name, [change], now, ground.identity(), policy, ground.reach)
     writer.record_plan(plan, now, policy=policy)
     writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy, asked_digest=plan.digest)
     writer.record_answer(interpret(_yes(plan, now), _question(plan), policy.approval, now))

@@ -18,6 +18,7 @@ from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOW
 from pulsar_steward.facts.partitions import PartitionedTopic
 from pulsar_steward.facts.protocol import Bookies, ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
+from pulsar_steward.facts.room import Usage
 from pulsar_steward.facts.unknown import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
@@ -289,6 +290,8 @@ def an_intended_call(
     return IntendedCall(grant=grant, part=part, step=step, before=before or {}, clients=clients)
 
 
+CALM_BROKER = Usage(cpu=10.0, direct_memory=5.0)
+
 FACTS: dict[str, Any] = {
     "now": NOW,
     "planned_at": NOW,
@@ -304,7 +307,7 @@ FACTS: dict[str, Any] = {
     "bookies": Bookies(listed=3),
     "allowed_brokers": None,
     "isolation": Isolation(
-        loads={broker(number): LoadOfBroker(cpu_percent=10.0) for number in range(3)},
+        loads={broker(number): LoadOfBroker(topics={}, used=CALM_BROKER) for number in range(3)},
         namespaces=("pulsar/system", "shop/carts", "shop/orders"),
     ),
     "anti_affinity": None,

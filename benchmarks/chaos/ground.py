@@ -15,6 +15,8 @@ from lab.placement import SYSTEM_NAMESPACE
 from lab.process import condition
 from lab.request_log import RequestLogs
 from lab.waiting import wait_until
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.isolation import isolation_policies
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from benchmarks.chaos.holdings import Holdings
     from lab.cluster import Lab
-    from pulsar_steward.model.isolation import IsolationPolicy
+    from pulsar_steward.model.isolation import IsolationPolicy, Reach
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import Change
 
@@ -168,6 +170,11 @@ class Ground:
     def _isolation(self) -> dict[str, IsolationPolicy]:
         with Reader(self.settings(Policy())) as reader:
             return isolation_policies(reader.isolation_policies(self.lab.cluster))
+
+    def reach(self, change: SetIsolation) -> Reach:
+        """Namespaces and brokers that the change of an isolation policy is about now."""
+        with LiveReader(self.settings(Policy())) as look:
+            return WholeLook(look, Policy()).isolation().reach(change)
 
     def undo_groups(self) -> None:
         """Has every broker serve every namespace again."""

@@ -11,12 +11,14 @@ from benchmarks.chaos.subscriptions import HELD, HELD_BYTES
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, TopicLoss
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, Step, Touched
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation, Step, Touched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import Reach
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
 
@@ -24,8 +26,15 @@ KIND = "bundle_balance"
 BATCH = "b1"
 
 
-def plan_of(cluster: str, changes: list[Change], now: datetime, identity: ClusterIdentity, policy: Policy) -> Plan:
-    """A plan of one batch."""
+def plan_of(
+    cluster: str,
+    changes: list[Change],
+    now: datetime,
+    identity: ClusterIdentity,
+    policy: Policy,
+    reach: Callable[[SetIsolation], Reach],
+) -> Plan:
+    """A plan of one batch; `reach` tells what the change of an isolation policy is about now."""
     nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
     steps = tuple(
         Step(
@@ -36,6 +45,7 @@ def plan_of(cluster: str, changes: list[Change], now: datetime, identity: Cluste
             touched=nobody,
             undo_note="made up",
             loss=lost_with(change),
+            reach=reach(change) if isinstance(change, SetIsolation) else msgspec.UNSET,
         )
         for number, change in enumerate(changes, start=1)
     )

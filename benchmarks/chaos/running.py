@@ -155,7 +155,7 @@ class ChaosRun:
         identity = self.ground.identity()
         if kind == "repointed":
             identity = msgspec.structs.replace(identity, metadata_id="0" * 16)
-        plan = plan_of(f"chaos-{self.scenario.number}", changes, now, identity, policy)
+        plan = plan_of(f"chaos-{self.scenario.number}", changes, now, identity, policy, self.ground.reach)
         renamed = msgspec.structs.replace(plan, cluster=f"{plan.cluster}-too")
         plans = [plan, renamed] if self.scenario.fault.name == "two names" else [plan]
         for each in plans:
@@ -173,7 +173,7 @@ class ChaosRun:
         for each, run in answered if self.scenario.answer != "never asked" else ():
             self._answer(writer, each, run, now)
         if self.scenario.answer == "superseded":
-            newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
+            newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy, self.ground.reach)
             standing = LedgerReader(engine).questions.standing(plan.named_cluster)
             (number,) = [each.question.question_id for each in standing if each.question is not None]
             end = Ending(question_id=number, reason=EndReason.CHANGED, words="it was seen otherwise")

@@ -85,13 +85,17 @@ def default_configuration() -> dict[str, str]:
 
 
 async def clusters(request: Request) -> Response:
-    """The one cluster there is."""
-    return replies.document([here(request).state.spec.cluster])
+    """The cluster, and the others of its configuration store."""
+    spec = here(request).state.spec
+    return replies.document([spec.cluster, *spec.others])
 
 
 async def cluster(request: Request) -> Response:
     """The cluster's addresses."""
-    if request.path_params["cluster"] != here(request).state.spec.cluster:
+    name, spec = request.path_params["cluster"], here(request).state.spec
+    if name in spec.others:
+        return replies.document({"serviceUrl": f"http://{name}:8080", "brokerServiceUrl": f"pulsar://{name}:6650"})
+    if name != spec.cluster:
         raise Refusal(404, "Cluster does not exist")
     first = next(iter(here(request).state.brokers.values()))
     return replies.document(
@@ -123,7 +127,15 @@ async def tenant(request: Request) -> Response:
         return replies.done()
     if name not in state.tenants:
         raise Refusal(404, "Tenant does not exist")
-    return replies.document({"adminRoles": [], "allowedClusters": [state.spec.cluster]})
+    return replies.document({"adminRoles": [], "allowedClusters": [state.spec.cluster, *state.spec.others]})
+
+
+async def migration(request: Request) -> Response:
+    """Pulsar's own migration of the cluster; 404 where nobody ever set anything."""
+    spec = here(request).state.spec
+    if not spec.migrates_to:
+        raise Refusal(404, "Cluster does not exist")
+    return replies.document({"migrated": False, "migratedClusterUrl": {"brokerServiceUrl": spec.migrates_to}})
 
 
 async def bookies(request: Request) -> Response:
@@ -156,6 +168,7 @@ ROUTES = [
     Route("/admin/v2/bookies/racks-info", bookie_groups),
     Route("/admin/v2/clusters", clusters),
     Route("/admin/v2/clusters/{cluster}", cluster),
+    Route("/admin/v2/clusters/{cluster}/migrate", migration),
     Route("/admin/v2/tenants", tenants),
     Route("/admin/v2/tenants/{tenant}", tenant, methods=["GET", "PUT"]),
 ]

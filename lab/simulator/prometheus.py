@@ -75,6 +75,7 @@ def _shown(me: Here) -> dict[str, list[Shown]]:
 def _totals(shown: list[Shown]) -> Totals:
     specs = [topic.spec for topic in shown]
     return Totals(
+        topics=len(specs),
         producers=sum(spec.producers for spec in specs),
         consumers=sum(spec.consumers for spec in specs),
         rate_in=sum(spec.rate_in for spec in specs),

@@ -177,6 +177,9 @@ class ReplicatorSpec:
         connected: Whether its producer there is connected.
         rate_out: Messages a second to it.
         expired_rate: Messages a second that expire before they are sent.
+        delay_s: Seconds that what is on its way has been (``replicationDelayInSeconds``).
+        inbound: Whether a producer of that cluster is connected here (``inboundConnection``).
+        rate_in: Messages a second from there.
     """
 
     cluster: str
@@ -184,6 +187,9 @@ class ReplicatorSpec:
     connected: bool = True
     rate_out: float = 0.0
     expired_rate: float = 0.0
+    delay_s: int = 0
+    inbound: bool = False
+    rate_in: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +341,8 @@ class ClusterSpec:
         tc_owner: The number of the broker that owns all of them; None spreads them.
         tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
         namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
+        others: Further clusters of its configuration store, at made-up addresses, which all tenants may use as well.
+        migrates_to: Service address that Pulsar's own migration sends clients to; empty: nobody ever set one.
         version: Pulsar version of all brokers beyond `versions`.
         versions: Pulsar versions of the first brokers, as while a cluster is being upgraded.
         configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
@@ -360,6 +368,8 @@ class ClusterSpec:
     tc_loaded: bool = True
     namespaces: tuple[NamespaceSpec, ...] = ()
     cluster: str = "local"
+    others: tuple[str, ...] = ()
+    migrates_to: str = ""
     version: str = "4.0.7"
     versions: tuple[str, ...] = ()
     configuration: dict[str, str] = field(default_factory=dict)

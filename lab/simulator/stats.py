@@ -91,15 +91,18 @@ def with_publish_times(document: Document, spec: TopicSpec, now_ms: int) -> Docu
 
 def replicator(spec: ReplicatorSpec) -> Document:
     """Replication to one remote cluster, in ``/stats`` and in the document of all of a broker's topics alike."""
+    # In the document of all topics, a real broker writes an empty text where nobody is connected.
+    inbound = {"inboundConnection": address(0), "inboundConnectedSince": CONNECTED}
     return {
         "connected": spec.connected,
         "msgRateExpired": spec.expired_rate,
-        "msgRateIn": 0.0,
+        "msgRateIn": spec.rate_in,
         "msgRateOut": spec.rate_out,
         "msgThroughputIn": 0.0,
         "msgThroughputOut": 0.0,
         "replicationBacklog": spec.backlog,
-        "replicationDelayInSeconds": 0,
+        "replicationDelayInSeconds": spec.delay_s,
+        **(inbound if spec.inbound else dict.fromkeys(inbound, "")),
     }
 
 

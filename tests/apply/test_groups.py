@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import httpx
+import msgspec
 import pytest
 
-from lab.simulator import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import BrokenJson, ClusterSpec, Fault, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
@@ -15,9 +18,12 @@ from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.pulsar import calls
 from pulsar_steward.pulsar.writer import Writer
+from pulsar_steward.report.decision import decision_of
 from tests.apply.seeing import Seeing
+from tests.apply.test_crash import crash
 from tests.apply.test_rollback import back_of, take_back
 from tests.apply.worksite import RUN, a_worksite, permitted, quick_policy, said
+from tests.builders import a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +47,7 @@ SPEC = ClusterSpec(
         for name in ("shop/orders", "shop/carts", "news/all")
     ),
     loads=(LoadSpec(cpu_percent=20.0),) * 4,
+    configuration={"exposeTopicLevelMetricsInPrometheus": "false"},
 )
 """Four brokers on hosts of their own, which share three namespaces evenly."""
 
@@ -81,6 +88,12 @@ def somebody_sets(site: Worksite, name: str, policy: IsolationPolicy) -> None:
     """Sets a policy as another tool would, with nothing in the ledger."""
     with Writer(site.settings) as writer:
         writer.send(calls.set_isolation("local", name, policy), permitted)
+
+
+def somebody_deletes(site: Worksite, name: str) -> None:
+    """Deletes a policy as another tool would."""
+    with Writer(site.settings) as writer:
+        writer.send(calls.delete_isolation("local", name), permitted)
 
 
 def setting(policy: IsolationPolicy | None = GROUP, **fields: Any) -> SetIsolation:
@@ -178,10 +191,6 @@ def test_a_policy_that_somebody_changed_is_drifted(site: Worksite) -> None:
     assert "is shop/.* on 127.*" in outcome.reason
 
 
-def _killed(site: Worksite) -> None:
-    site.simulator.stop_broker(site.brokers[1])
-
-
 def _claimed(site: Worksite) -> None:
     somebody_sets(site, "other", IsolationPolicy(("shop/carts",), ("127.*",), (), GROUP.auto_failover_policy))
 
@@ -200,12 +209,22 @@ def _protected(site: Worksite) -> None:
     site.policy = wanting(FIRST_TWO, apply={"protected_namespaces": ["shop/carts"]})
 
 
+def _protected_others(site: Worksite) -> None:
+    site.policy = wanting(FIRST_TWO, apply={"protected_namespaces": ["news/*"]})
+
+
+def _silent(site: Worksite) -> None:
+    """The metrics of a broker that keeps serving others end before its topics."""
+    site.simulator.faults.add(Fault(BrokenJson(), path="/metrics/", broker_id=site.brokers[3], times=None))
+
+
 HARM = {
-    "a broker of it ended": (_killed, "group_brokers: the group holds 1 running broker"),
     "another policy": (_claimed, "group_unclaimed: the isolation policy other is about shop/carts already"),
     "no longer wanted": (_unwanted, "group_wanted: the group shop is none by now"),
-    "no room": (_full, "group_room: with all bundles of its namespaces, each of 2 brokers would have"),
+    "no room": (_full, "would have 45 topics, more than 9 (partition_ceiling.critical_topics_per_broker)"),
+    "no topics told": (_silent, "did not report their loaded topics, so that nobody knows what there is room for"),
     "protected": (_protected, "protected: shop/carts, which it is about, is protected"),
+    "protected others": (_protected_others, "protected: news/all, which could not be on 127.0.0.1:"),
 }
 
 
@@ -218,6 +237,40 @@ def test_a_group_that_would_do_harm_is_refused(site: Worksite, happens: Any, wor
     (outcome,) = site.carry_out(plan)
     assert (outcome.outcome, site.changes()) == ("refused", [])
     assert words in outcome.reason
+
+
+def _one_namespace_more(site: Worksite) -> None:
+    url = f"{site.simulator.admin_urls[0]}/admin/v2/namespaces/shop/new"
+    assert httpx.put(url, json={"bundles": {"numBundles": 4}}).is_success
+
+
+def _one_broker_less(site: Worksite) -> None:
+    site.simulator.stop_broker(site.brokers[1])
+
+
+def _one_broker_more(site: Worksite) -> None:
+    site.simulator.start_broker(site.brokers[1])
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        (None, _one_namespace_more, "1 more namespace matches: shop/new"),
+        (None, _one_broker_less, "1 broker matches no more: 127.0.0.2"),
+        (_one_broker_less, _one_broker_more, "1 more broker matches: 127.0.0.2"),
+    ],
+    ids=["a namespace more", "a broker less", "a broker more"],
+)
+def test_what_matches_by_now_was_not_approved(site: Worksite, first: Any, then: Any, words: str) -> None:
+    """A policy that matches other namespaces or brokers than when it was planned is drifted, with their names."""
+    if first:
+        first(site)
+    plan = site.approved(setting())
+    then(site)
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, site.changes()) == ("drifted", [])
+    assert f"isolation_as_planned: since this was planned, {words}" in outcome.reason
 
 
 def test_brokers_for_everybody_else_have_to_be_left(site: Worksite) -> None:
@@ -248,6 +301,56 @@ def _stray(site: Worksite, broker: str) -> None:
     site.simulator._state.ownership.give(bundles[0], broker)
 
 
+OTHER = IsolationPolicy(("news/.*",), (r"127\.0\.0\.4",), (), Failover(FailoverLimits("1", "90")))
+
+
+@pytest.mark.parametrize("crashes", [False, True], ids=["at once", "after a crash"])
+def test_a_policy_that_is_lost_at_the_same_moment_is_a_fault(seeing: Seeing, *, crashes: bool) -> None:
+    """Brokers write all policies as one: another one that is gone stops the batch, and is told with its text."""
+    site = seeing.site
+    site.policy = wanting(FIRST_TWO, guards={"least_brokers": 1})
+    somebody_sets(site, "other", OTHER)
+    plan = the_plan(seeing)
+    site.approve(plan, run=RUN)
+
+    def lose(call: Call) -> None:
+        if "namespaceIsolationPolicies" in call.path:
+            somebody_deletes(site, "other")
+
+    if crashes:
+        crash(site, plan, after="POST")
+        somebody_deletes(site, "other")
+    first, *rest = site.carry_out(plan, after=None if crashes else lose)
+    assert (first.outcome, policies(site)) == ("done", {"shop": GROUP})
+    assert rest
+    assert {each.outcome for each in rest} == {"refused"}
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+    assert not proof.proved
+    text = msgspec.json.encode(OTHER).decode()
+    for reason in (first.reason, proof.reason):
+        assert "the isolation policy other, which was there right before the call, is lost" in reason
+        assert text in reason
+
+
+@pytest.mark.parametrize("after", [somebody_sets, None], ids=["changed", "lost"])
+def test_other_policies_are_looked_at_in_the_end(site: Worksite, after: Any) -> None:
+    """One that somebody changed is said and no fault; one that is gone by then is a fault."""
+    site.policy = wanting(FIRST_TWO, guards={"least_brokers": 1})
+    somebody_sets(site, "other", OTHER)
+    plan = site.approved(setting())
+    assert said(site.carry_out(plan)) == ["done"]
+    if after:
+        after(site, "other", msgspec.structs.replace(OTHER, auto_failover_policy=Failover(FailoverLimits("1", "80"))))
+    else:
+        somebody_deletes(site, "other")
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+    assert proof.proved is bool(after)
+    expected = "meanwhile the isolation policy other" if after else "b1.s01 drifted: the isolation policy other"
+    assert expected in proof.reason
+
+
 def test_moves_are_refused_before_their_policy(seeing: Seeing) -> None:
     """Moves whose policy was not approved are refused: each waits for it."""
     plan = the_plan(seeing)
@@ -266,10 +369,57 @@ def test_brokers_without_the_scope_are_refused(tmp_path: Path) -> None:
         assert "upgrade the brokers" in outcome.reason
 
 
-def somebody_deletes(site: Worksite, name: str) -> None:
-    """Deletes a policy as another tool would."""
-    with Writer(site.settings) as writer:
-        writer.send(calls.delete_isolation("local", name), permitted)
+def test_a_policy_is_deleted_on_brokers_without_the_scope(tmp_path: Path) -> None:
+    """A deletion unloads nothing on any version; that it could not be undone there is said before."""
+    spec = replace(SPEC, versions=("3.0.6",))
+    with a_worksite(tmp_path, spec, policy=wanting()) as site:
+        somebody_sets(site, "shop", GROUP)
+        deletion = setting(None, before=GROUP)
+        (outcome,) = site.carry_out(site.approved(a_step(deletion, undo=deletion.inverse, reach=site.reach(deletion))))
+        assert (outcome.outcome, policies(site)) == ("done", {})
+
+
+def test_an_undo_that_guards_would_refuse_is_not_promised(seeing: Seeing) -> None:
+    """Where the former policy left its namespaces no broker, the request says why not, and how a person does it."""
+    site = seeing.site
+    somebody_sets(site, "shop", replace_primary(r"127\.0\.0\.9"))
+    plan = the_plan(seeing)
+    step = plan.batches[0].steps[0]
+    why = "group_brokers: the group holds no running broker"
+    assert step.undo is None
+    assert why in step.undo_note
+    assert r"By hand: Set it to shop/.* on 127\.0\.0\.9 (2 at least), with `--unload-scope none`" in step.undo_note
+    assert "By hand: set the former policy" in decision_of(plan, plan.batches[0], site.policy).undo
+    assert set(seeing.carry_out(plan)) == {"done"}
+    with pytest.raises(Refused, match=why):
+        back_of(site, plan)
+
+
+def test_an_undo_that_guards_let_pass_is_promised(seeing: Seeing) -> None:
+    """The deletion of a new policy, at planning, and the new policy once more, in the request of its rollback."""
+    site = seeing.site
+    plan = the_plan(seeing)
+    assert plan.batches[0].steps[0].undo == setting().inverse
+    assert set(seeing.carry_out(plan)) == {"done"}
+    assert [step.undo for step in back_of(site, plan).batches[0].steps] == [setting()]
+    site.policy = wanting(partition_ceiling={"warning_topics_per_broker": 5, "critical_topics_per_broker": 9})
+    (step,) = back_of(site, plan).batches[0].steps
+    assert step.undo is None
+    assert "group_room" in step.undo_note
+
+
+def test_moves_alone_are_nothing_to_take_back(seeing: Seeing) -> None:
+    """Moves to a group that stands are not offered to a rollback, which would refuse them."""
+    site = seeing.site
+    somebody_sets(site, "shop", GROUP)
+    plan, _ = seeing.observe()
+    assert set(seeing.carry_out(plan)) == {"done"}
+    applied = what_was_done(site.ledger, plan.plan_id, "b1")
+    assert not applied.can_be_rolled_back
+    moves = len(plan.batches[0].steps)
+    assert applied.words.endswith(f"{moves} cannot be undone, nothing left to take back")
+    with pytest.raises(Refused, match="nothing of batch b1"):
+        back_of(site, plan)
 
 
 def test_moves_end_with_their_group(seeing: Seeing) -> None:
@@ -338,3 +488,29 @@ def test_a_group_of_an_idle_namespace_stops_no_planning(tmp_path: Path) -> None:
         plan, _ = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,)).observe()
     (step,) = plan.batches[0].steps
     assert isinstance(step.change, SetIsolation)
+
+
+def test_heartbeats_of_brokers_are_of_no_group(tmp_path: Path) -> None:
+    """A group of all namespaces moves none of them; its batch is proved, and nothing is found outside of it then."""
+    with a_worksite(tmp_path, SPEC, policy=wanting({**FIRST_TWO, "namespaces": [".*"]})) as site:
+        seeing = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+        beats = {broker: heartbeats(site, broker) for broker in site.brokers}
+        assert all(beats.values())
+        assert set(seeing.carry_out(the_plan(seeing))) == {"done"}
+        assert {broker: heartbeats(site, broker) for broker in site.brokers} == beats
+        plan, found = seeing.observe()
+        assert (plan.batches, found) == ((), {})
+
+
+def heartbeats(site: Worksite, broker: str) -> list[str]:
+    """Bundles of a broker that hold the namespaces in which brokers check themselves."""
+    return sorted(name for name in site.simulator.owned_bundles()[broker] if f"{broker}/" in name)
+
+
+def test_a_namespace_that_only_other_clusters_serve_is_no_drift(tmp_path: Path) -> None:
+    """What matches is the same at planning and right before the call, also in a shared configuration store."""
+    far = NamespaceSpec("shop/far", bundles=4, policies={"replication_clusters": ["west"]})
+    spec = replace(SPEC, namespaces=(*SPEC.namespaces, far))
+    with a_worksite(tmp_path, spec, policy=wanting(FIRST_TWO)) as site:
+        seeing = Seeing(site, tmp_path / "snapshots", (BROKER_GROUP,))
+        assert set(seeing.carry_out(the_plan(seeing))) == {"done"}

@@ -215,7 +215,7 @@ def test_what_applies_once_a_setting_is_removed_counts_as_if_it_were_set(
     brokers_default(site, **configuration)
     (step,) = back_of(site, done(site, change)).batches[0].steps
     kind = kind_of(step.change)
-    warning = kind.warning(None)
+    warning = kind.warning(step)
     assert (kind.loses_messages, warning.headline if warning else "") == (loses, headline)
     assert (" applies)" in kind.describe()) is bool(configuration)
 

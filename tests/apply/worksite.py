@@ -17,6 +17,7 @@ from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, EndReason, Origin
@@ -24,7 +25,7 @@ from pulsar_steward.ledger.tables import ANSWER_USES, QUESTIONS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.plan import approval_digest, content_digest, goal_of
-from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
+from pulsar_steward.model.step import SetIsolation, SplitBundle, Step, UnloadBundle
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.pulsar.writer import Writer
 from tests.builders import ASKED_DIGEST, CLUSTER, a_batch, a_plan, a_policy, a_step
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.isolation import Reach
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
@@ -217,10 +219,21 @@ class Worksite:
     def proposed(self, *steps: Change | Step) -> Plan:
         """A plan of one batch, ``b1``, of these steps, which is not recorded."""
         numbered = [
-            a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
+            self._step_of(step, f"b1.s{number:02d}") if not isinstance(step, Step) else step
             for number, step in enumerate(steps, start=1)
         ]
         return a_plan(a_batch(*numbered), cluster=self.cluster, taken_at=self.clock())
+
+    def _step_of(self, change: Change, step_id: str) -> Step:
+        """A step that makes a change of the cluster as it is now."""
+        if not isinstance(change, SetIsolation):
+            return a_step(change, step_id=step_id)
+        return a_step(change, step_id=step_id, reach=self.reach(change))
+
+    def reach(self, change: SetIsolation) -> Reach:
+        """What the change of an isolation policy is about now."""
+        with self.context() as context:
+            return WholeLook(context.reader, self.policy).isolation().reach(change)
 
     def record(self, plan: Plan, **options: Any) -> Plan:
         """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""

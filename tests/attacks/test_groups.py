@@ -8,12 +8,13 @@ import pytest
 
 from tests.apply.test_groups import FIRST_TWO, GROUP, SPEC, policies, replace_primary, setting, wanting
 from tests.apply.worksite import a_worksite
+from tests.builders import a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pulsar_steward.model.step import SetIsolation
+    from pulsar_steward.model.step import SetIsolation, Step
     from tests.apply.worksite import Worksite
 
 
@@ -24,7 +25,7 @@ def grouped(tmp_path: Path) -> Iterator[Worksite]:
         yield site
 
 
-def assert_nothing_set(site: Worksite, change: SetIsolation, outcome: str, words: str) -> None:
+def assert_nothing_set(site: Worksite, change: SetIsolation | Step, outcome: str, words: str) -> None:
     """Asserts that an approved policy comes to this, for this reason, with nothing called."""
     (row,) = site.carry_out(site.approved(change))
     assert (row.outcome, site.untouched(), policies(site)) == (outcome, True, {})
@@ -50,3 +51,9 @@ def test_a_group_that_the_policy_does_not_want_so_is_not_set(grouped: Worksite, 
     """No policy is no permission: what was approved is not set where the policy in force wants none, or another."""
     grouped.policy = wanting(*({**FIRST_TWO, **other} for other in wanted))
     assert_nothing_set(grouped, setting(GROUP), "refused", "group_wanted: the group shop is")
+
+
+def test_a_policy_is_not_set_unless_it_is_recorded_what_it_matched(grouped: Worksite) -> None:
+    """A plan that does not say which namespaces and brokers were approved approves none."""
+    words = "2 more namespaces match: shop/carts, shop/orders; 2 more brokers match: 127.0.0.1"
+    assert_nothing_set(grouped, a_step(setting(GROUP)), "drifted", words)

@@ -76,6 +76,16 @@ def test_what_steward_sets_unloads_nothing_and_is_what_it_reads(
     assert api.owner(bundle) == owner
 
 
+def test_a_deletion_unloads_nothing(api: Api, namespace: str, group: str) -> None:
+    """Whether brokers know a scope or not: Steward deletes policies on every version."""
+    assert api.call("POST", group, json=scoped([namespace], "none")).status_code == DONE
+    api.look_up(f"{namespace}/topic")
+    bundle = f"{namespace}/{api.bundle_of(f'{namespace}/topic')}"
+    owner = api.owner(bundle)
+    assert sent(api, delete_isolation("local", "group")).status_code == DONE
+    assert api.owner(bundle) == owner is not None
+
+
 def test_a_policy_that_is_not_there_is_deleted_all_the_same(api: Api) -> None:
     assert sent(api, delete_isolation("local", "never-set")).status_code == DONE
 

@@ -9,14 +9,15 @@ import pytest
 from pulsar_steward.apply.health import LATENCY
 from pulsar_steward.checks.resources.processors import LINES
 from pulsar_steward.collect.metrics import LATER_NAMES, SERIES
-from pulsar_steward.model.measures import DISPATCHING_LIMITED
+from pulsar_steward.facts.isolation import LOAD_SERIES
+from pulsar_steward.model.measures import DISPATCHING_LIMITED, LOADED_TOPICS, TOPIC_THROUGHPUT
 from pulsar_steward.pulsar.metrics import Exposition
 from tests.contract.api import Api
 
 STATS_WITHIN_S = 60
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 OPEN = "pulsar_txn_tb_active_total"
-READ = {*SERIES["broker"], LATENCY} - {LINES}
+READ = {*SERIES["broker"], *LOAD_SERIES, LATENCY} - {LINES}
 """What snapshots keep, and what is only looked at around a change; log lines are those of `test_log_lines`."""
 
 CLUSTER, TOPIC = frozenset({"cluster"}), frozenset({"cluster", "namespace", "topic"})
@@ -48,6 +49,8 @@ LABELS = {
     **{name: LOAD for name in READ if name.startswith("pulsar_lb_")},
     **{name: NAMESPACE for name in READ if name.startswith("pulsar_ml_")},
     **{name: NAMESPACE | {"quantile"} for name in READ if name.endswith("LatencyBuckets")},
+    LOADED_TOPICS: NAMESPACE,
+    **dict.fromkeys(TOPIC_THROUGHPUT, TOPIC),
     "pulsar_delayed_message_index_size_bytes": TOPIC,
     "pulsar_publish_rate_limit_times": TOPIC,
     **{name: TOPIC for name in READ if name.startswith("pulsar_storage_")},

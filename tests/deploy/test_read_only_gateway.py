@@ -22,6 +22,7 @@ from lab.waiting import wait_until
 from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.collect.collecting import CollectParameters
+from pulsar_steward.collect.namespace import look_at
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
@@ -78,6 +79,13 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Simulator
         gateway(cluster, tmp_path_factory.mktemp("gateway")) as addresses,
     ):
         yield cluster, addresses
+
+
+def test_a_move_between_clusters_is_looked_at_through_it(behind: tuple[Simulator, dict[str, str]]) -> None:
+    """Every read that `steward move-namespace` makes of a cluster passes."""
+    _, addresses = behind
+    look = look_at(through(addresses), CLUSTER, "public/default")
+    assert (look.unread, look.tenant_clusters, look.serves) == ((), frozenset({"local"}), True)
 
 
 def through(addresses: dict[str, str]) -> AdminSettings:

@@ -217,6 +217,14 @@ class Operator(Admin):
         """Makes a tenant whose namespaces these clusters may serve."""
         self._call("PUT", f"/admin/v2/tenants/{name}", document={"adminRoles": [], "allowedClusters": clusters})
 
+    def update_tenant(self, name: str, *clusters: str) -> None:
+        """Has these clusters, and no other, serve a tenant's namespaces."""
+        self._call("POST", f"/admin/v2/tenants/{name}", document={"adminRoles": [], "allowedClusters": clusters})
+
+    def replicate_subscription(self, topic: str, name: str) -> None:
+        """Has the position of a subscription go along to the clusters that its topic is replicated to."""
+        self._call("POST", f"{_path(topic)}/subscription/{name}/replicatedSubscriptionStatus", document=True)
+
     def delete_namespace(self, namespace: str) -> None:
         """Removes a namespace with all of its topics and clients; needs ``forceDeleteNamespaceAllowed``."""
         self._call("DELETE", f"/admin/v2/namespaces/{namespace}", force="true")

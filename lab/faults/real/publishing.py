@@ -19,7 +19,7 @@ PERIOD_S = 10
 STOPPED_S, GOING_S = 3.0, 3.0
 """Of a period of ledgers' statistics half is stood still, in stalls that no session and no client gives up for."""
 
-AT_ONCE = 12
+AT_ONCE = 60
 """Full collections of a broker one right after the other; each takes a tenth of a second."""
 
 SHOWN_PERIODS = 3

@@ -16,8 +16,9 @@ QUANTILES = ("0.0", "0.5", "0.95", "0.99", "0.999", "0.9999", "1.0")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of a broker's clients."""
+    """Totals of a broker's topics and clients."""
 
+    topics: int
     producers: int
     consumers: int
     rate_in: float
@@ -34,6 +35,7 @@ def lines(cluster: str, host: str, load: LoadSpec, totals: Totals, *, extensible
     yield from gauge("pulsar_broker_lookup_pending_requests", labels, load.pending_lookups)
     yield from gauge("pulsar_broker_throttled_connections", labels, load.connections_throttled)
     yield from gauge("pulsar_broker_topic_load_pending_requests", labels, load.pending_topic_loads)
+    yield from gauge("pulsar_broker_topics_count", labels, totals.topics)
     yield from gauge("pulsar_broker_throughput_in", labels, totals.bytes_in)
     yield from gauge("pulsar_broker_throughput_out", labels, totals.bytes_out)
     yield from _usage({**labels, "broker": host, "metric": "loadBalancing"}, load, extensible=extensible)

@@ -34,6 +34,9 @@ OF_TOPIC: dict[str, Callable[[Shown], float]] = {
     "pulsar_consumers_count": lambda topic: topic.spec.consumers,
     "pulsar_rate_in": lambda topic: topic.spec.rate_in,
     "pulsar_throughput_in": lambda topic: topic.spec.rate_in * topic.spec.message_bytes,
+    "pulsar_throughput_out": lambda topic: (
+        sum(each.rate_out for each in topic.spec.subscriptions) * topic.spec.message_bytes
+    ),
     "pulsar_storage_size": lambda topic: topic.spec.storage,
     "pulsar_storage_write_latency_le_1000": lambda topic: topic.spec.slow_entries,
     "pulsar_storage_write_latency_overflow": lambda topic: topic.spec.stalled_entries,

@@ -41,6 +41,11 @@ class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
     former: dict[str, Any]
     at: datetime
 
+    @property
+    def can_be_undone(self) -> bool:
+        """False without an inverse, and for a move to a group: once the group is taken back, nothing has to leave."""
+        return kind_of(self.change).undoable and not isinstance(self.step.group, str)
+
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with at least one call.
@@ -73,7 +78,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def can_be_rolled_back(self) -> bool:
         """True if a step is left to roll back, by the ledger."""
-        return any(kind_of(each.change).undoable and each.step.step_id not in self.rolled_back for each in self.done)
+        return any(each.can_be_undone and each.step.step_id not in self.rolled_back for each in self.done)
 
     @property
     def approval(self) -> str:
@@ -83,7 +88,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """One line for a list to choose from."""
-        final = sum(not kind_of(each.change).undoable for each in self.done)
+        final = sum(not each.can_be_undone for each in self.done)
         counts = [
             f"{len(self.done)} of {counted(len(self.batch.steps), 'step')} done",
             *([f"{final} cannot be undone"] if final else []),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -166,7 +166,8 @@ class _BatchRun:
         batch = self._permit.plan.batch(self._permit.batch_id)
         for intent in interrupted(self._intents, self._recorded.values()):
             if result := what_became_of(self._context, intent) or _tried_enough(intent):
-                self._record(batch.step(intent.step_id), result, intent.intent_id)
+                step = batch.step(intent.step_id)
+                self._record(step, self._looked_beside(step, intent.before, result), intent.intent_id)
 
     def _await_proofs(self) -> None:
         """Waits for the pending proof of an earlier batch, at most `apply.proof_wait_seconds`."""
@@ -227,10 +228,25 @@ class _BatchRun:
             last = perform(self._context, kind_of(way.change), begun.before, begun.clearance)
             self._cluster.called()
             if last.continuation is None or attempt == MAX_ATTEMPTS:
-                self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
+                result = self._looked_beside(way, msgspec.to_builtins(begun.before), _given_up(last, attempt))
+                self._record(step, self._looked_after(watch, step, result), intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.continuation)
+
+    def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
+        """Result with all that was lost beside a done change, which stops the batch; `before` is as recorded."""
+        if result.outcome is not Outcome.DONE:
+            return result
+        kind = kind_of(step.change)
+        try:
+            lost = [each.words for each in kind.beside(kind.recorded(before), self._context.reader) if each.lost]
+        except AdminError as error:
+            lost = [f"what it did beside cannot be read: {error}"]
+        if not lost:
+            return result
+        values = {**result.values, "health": {"level": Level.WORSE.value}}
+        return msgspec.structs.replace(result, reason="; ".join([result.reason, *lost]), values=values)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
         """Result with the health after the change, by which the batch slows down or stops."""

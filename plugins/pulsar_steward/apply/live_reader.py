@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
-from pulsar_steward.facts.isolation import LoadOfBroker
+from pulsar_steward.facts.isolation import LOAD_SERIES, LoadOfBroker, load_of
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
-from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, CPU, SERIES, broker_defaults, is_extensible
+from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, SERIES, broker_defaults, is_extensible
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -448,19 +448,16 @@ class LiveReader(Closing):
         return tuple(sorted(found))
 
     def loads(self, brokers: Collection[str]) -> dict[str, LoadOfBroker]:
-        """Loaded topics by namespace, and CPU usage, of each of these brokers, from their metrics, in parallel."""
+        """Loaded topics and throughput by namespace, and resources, of brokers, from their metrics, in parallel."""
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
             return dict(zip(brokers, pool.map(self._load, brokers), strict=True))
 
     def _load(self, broker: str) -> LoadOfBroker:
-        topics: dict[str, int] = {}
-        cpu: float | None = None
-        for sample in self.samples(broker, {LOADED_TOPICS: None, CPU: None}):
-            if sample.series == CPU:
-                cpu = max(sample.value, cpu or 0.0)
-            elif namespace := sample.labels.get("namespace"):
-                topics[namespace] = topics.get(namespace, 0) + int(sample.value)
-        return LoadOfBroker(topics=topics, cpu_percent=cpu)
+        with closing(self._at(broker).metrics()) as pieces:
+            exposition = Exposition(pieces, MAX_METRICS_BYTES)
+            samples = exposition.samples(LOAD_SERIES)
+            load = load_of((each.series, each.labels.get("namespace", ""), each.value) for each in samples)
+            return LoadOfBroker() if exposition.cut else load
 
     def anti_affinity_group(self, namespace: str) -> str | None:
         """The anti-affinity group of a namespace; None: it has no group."""

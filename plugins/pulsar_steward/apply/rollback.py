@@ -14,9 +14,8 @@ from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.guards.evaluate import evaluate
-from pulsar_steward.guards.in_flight import with_messages_in_flight
-from pulsar_steward.guards.loss import bounded
-from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement, Plan, TakenBack, step_id
+from pulsar_steward.guards.foreseen import foreseen, with_undo_judged
+from pulsar_steward.model.plan import ROLLBACK, Batch, Placement, Plan, TakenBack, step_id
 from pulsar_steward.model.step import SetIsolation, Step, UnloadBundle
 
 if TYPE_CHECKING:
@@ -152,11 +151,11 @@ def _guarded(step: Step, facts: ClusterFacts, policy: Policy) -> Step:
     Raises:
         Refused: If a guard objects.
     """
-    step = with_messages_in_flight(bounded(step, facts), facts, policy)
+    step = foreseen(step, facts, policy)
     guards = evaluate(step, facts, policy)
     if vetoes := [f"{each.guard}: {each.reason}" for each in guards if not each.passed]:
         raise Refused(f"not proposed now, as the guards object: {'; '.join(vetoes)}")
-    return msgspec.structs.replace(step, guards=guards)
+    return with_undo_judged(msgspec.structs.replace(step, guards=guards), facts, policy)
 
 
 def _inverse(reader: LiveReader, applied: Applied, done: DoneStep, name: str) -> Step:
@@ -167,7 +166,7 @@ def _inverse(reader: LiveReader, applied: Applied, done: DoneStep, name: str) ->
         AdminError: If the cluster cannot be read.
     """
     step = done.step
-    if isinstance(change := done.change, UnloadBundle) and applied.batch.planned_as == BROKER_GROUP:
+    if isinstance(change := done.change, UnloadBundle) and not done.can_be_undone:
         raise Refused(f"{change.namespace}/{change.bundle} stays on {change.target}: taking a group back moves nothing")
     if by := applied.rolled_back.get(step.step_id):
         raise Refused(f"taken back already, by plan {by}")

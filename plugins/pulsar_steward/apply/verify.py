@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Beside
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
-from pulsar_steward.model.isolation import allowed_brokers
+from pulsar_steward.model.isolation import AllowedBrokers
 from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.apply.live_reader import LiveReader
@@ -43,6 +44,9 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
     faults, shown = _faults(context.reader, batch, outcomes)
     if batch.kind == BROKER_GROUP and outcomes and (outside := _outside(context.reader, batch)):
         faults.append(outside)
+    besides = tuple(_beside(context, plan_id, batch, outcomes))
+    told = "; ".join(faults)  # what was lost at once stopped the batch, with the same words
+    faults += [f"{step_id} drifted: {each.words}" for step_id, each in besides if each.lost and each.words not in told]
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
     placement, unread = _placement(context.reader, batch)
     proof = Proof(
@@ -51,7 +55,7 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
         run=context.run,
         at=context.clock(),
         proved=bool(outcomes) and not faults,
-        reason="; ".join([_reason(outcomes, faults), *unread]),
+        reason="; ".join([_reason(outcomes, faults), *unread, *(each.words for _, each in besides if not each.lost)]),
         shown={"steps": shown, "placement": placement},
     )
     context.journal.proof(proof)
@@ -101,6 +105,20 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
     return observation.words, observation.there
 
 
+def _beside(
+    context: ReadContext, plan_id: str, batch: Batch, outcomes: Sequence[StepOutcome]
+) -> Iterator[tuple[str, Beside]]:
+    """Whatever else is not as it was right before the first call of a done step, with the step."""
+    done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
+    first = {each.step_id: each for each in reversed(context.ledger.intents(plan_id, batch.batch_id))}
+    for step_id in sorted(done & first.keys()):
+        kind = kind_of(batch.step(step_id).change)
+        try:
+            yield from ((step_id, each) for each in kind.beside(kind.recorded(first[step_id].before), context.reader))
+        except AdminError as error:
+            yield step_id, Beside(f"what it did beside cannot be read: {error}", lost=True)
+
+
 def _outside(reader: LiveReader, batch: Batch) -> str | None:
     """Fault if more bundles of a group's namespaces are outside of the group than the plan leaves there.
 
@@ -111,13 +129,14 @@ def _outside(reader: LiveReader, batch: Batch) -> str | None:
     moved = {each.namespace for each in changes if isinstance(each, UnloadBundle)}
     outside, within = [], set[str]()
     try:
-        policies, brokers = reader.isolation_policies(), reader.brokers()
+        brokers = reader.brokers()
+        allowed_brokers = AllowedBrokers(reader.isolation_policies(), brokers)
         for broker in brokers:
             for name in reader.owned_by(broker):
                 namespace, _, bundle = name.rpartition("/")
                 if namespace not in moved and not any(group.claims(namespace) for group in groups):
                     continue
-                allowed = allowed_brokers(policies, namespace, brokers)
+                allowed = allowed_brokers.of(namespace)
                 within.update(brokers if allowed is None else allowed)
                 if allowed is not None and broker not in allowed and reader.topic_in(namespace, bundle) is not None:
                     outside.append(f"{broker} owns {name}")

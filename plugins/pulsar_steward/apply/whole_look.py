@@ -8,7 +8,6 @@ of brokers, and whether the target broker responds.
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -19,8 +18,8 @@ from pulsar_steward.facts.isolation import Isolation
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinityGroup
 from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import CLOCKS_UNKNOWN, Unknown
-from pulsar_steward.model.bundles import HEARTBEAT
-from pulsar_steward.model.isolation import allowed_brokers
+from pulsar_steward.model.bundles import is_heartbeat
+from pulsar_steward.model.isolation import AllowedBrokers
 from pulsar_steward.model.measures import BOOKIE_STATUS
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.reader import groups_in
@@ -208,8 +207,7 @@ class WholeLook:
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Listed brokers that isolation policies leave to a namespace; None: every broker."""
-        allowed = allowed_brokers(self.policies(), namespace, self.listed())
-        return None if allowed is None else frozenset(allowed)
+        return AllowedBrokers(self.policies(), self.listed()).of(namespace)
 
     def policies(self) -> dict[str, IsolationPolicy]:
         """Isolation policies that a step has to respect, by name."""
@@ -234,7 +232,7 @@ class WholeLook:
             return None
         placed = {broker: {bundle.rpartition("/")[0] for bundle in self.owned_by(broker)} for broker in self.active()}
         everyone = set[str]().union(*placed.values()) - {namespace}
-        others = {each for each in everyone if not re.match(HEARTBEAT, each)}
+        others = {each for each in everyone if not is_heartbeat(each)}
         if len(others) > MAX_NAMESPACES_ASKED:
             return Unknown(
                 f"{namespace} is in the anti-affinity group {group}, and {counted(len(others), 'namespace')} may be in"

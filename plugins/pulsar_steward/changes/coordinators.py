@@ -13,7 +13,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -52,6 +52,6 @@ class CoordinatorsRaise(Raise[RaiseCoordinators, BeforeRaise]):
         """The raise."""
         return calls.raise_coordinators(self.change.after)
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """None: messages and producers stay."""
         return None

@@ -6,25 +6,41 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
-from pulsar_steward.errors import Refused
-from pulsar_steward.model.isolation import IsolationPolicy, policy_in_words
+from pulsar_steward.changes.kind import (
+    ApprovalWarning,
+    Aspect,
+    Before,
+    Beside,
+    ChangeKind,
+    Drifted,
+    Inverse,
+    Observation,
+    changed_since,
+)
+from pulsar_steward.model.isolation import IsolationPolicy, Reach, policies_in_words, policy_in_words
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SetIsolation
+from pulsar_steward.model.units import counted, named
 from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pulsar_steward.changes.kind import ClusterReader, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 STAYS = "bundles stay where they are"
+NO_POLICY = IsolationPolicy()
+MAX_IN_HEADLINE = 2
+"""Losses that the headline of a warning names, or else the first one alone; its sentences tell all."""
 
 
 class BeforeIsolation(Before, frozen=True):
-    """Former policy; None: there was none of this name."""
+    """Former policy, None if there was none of this name; and all others, which brokers write as one with it."""
 
     policy: IsolationPolicy | None
+    others: dict[str, IsolationPolicy] = msgspec.field(default_factory=dict)
 
 
 class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
@@ -34,7 +50,6 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
     loses_messages = False
     disturbs = None
     aspects = frozenset({Aspect.ISOLATION})
-    operation = Operation.SET_ISOLATION
     before_type = BeforeIsolation
 
     @property
@@ -47,17 +62,23 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
         """The policy with its name."""
         return f"isolation policy {self.change.policy}"
 
+    @property
+    def operation(self) -> Operation | None:
+        """Setting needs the scope; deleting needs none, and unloads nothing on any version."""
+        return None if self.change.after is None else Operation.SET_ISOLATION
+
     def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
         """0: nothing is unloaded, so no client has to reconnect."""
         return 0
 
     def record(self, cluster: ClusterReader) -> BeforeIsolation:
-        """The policy to restore later; if it differs from the plan's, somebody changed it since."""
-        now = self._now(cluster)
-        if now != self.change.before:
-            then = policy_in_words(self.change.before)
-            raise Drifted(f"the {self.name} is {policy_in_words(now)}, not {then} as when this was planned")
-        return BeforeIsolation(policy=now)
+        """All policies; if this one differs from the plan's, somebody changed it since."""
+        others = dict(cluster.isolation_policies())
+        present = others.pop(self.change.policy, None)
+        if present != self.change.before:
+            now, then = policies_in_words(present, self.change.before)
+            raise Drifted(f"the {self.name} is {now}, not {then} as when this was planned")
+        return BeforeIsolation(policy=present, others=others)
 
     def call(self) -> Call:
         """Sets the new policy with the scope that unloads nothing, or deletes it."""
@@ -72,22 +93,37 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
 
     def observe(self, cluster: ClusterReader) -> Observation:
         """The present policy; never `untouched`, as somebody may have set the former one again since."""
-        now = self._now(cluster)
+        present = self._now(cluster)
+        now, _ = policies_in_words(present, self.change.after)
         return Observation(
-            there=now == self.change.after,
+            there=present == self.change.after,
             untouched=False,
-            words=f"the {self.name} is {policy_in_words(now)}",
-            values={"policy": msgspec.to_builtins(now)},
+            words=f"the {self.name} is {now}",
+            values={"policy": msgspec.to_builtins(present)},
         )
+
+    def beside(self, before: BeforeIsolation, cluster: ClusterReader) -> Iterator[Beside]:
+        """Other policies that are lost or changed: of two changes at the same moment, brokers may keep one."""
+        present = cluster.isolation_policies()
+        for name, policy in before.others.items():
+            if name not in present:
+                text = msgspec.json.encode(policy).decode()
+                yield Beside(
+                    f"the isolation policy {name}, which was there right before the call, is lost, or somebody deleted"
+                    f" it; to put it back, set it with `unload_scope` `none`: {text}",
+                    lost=True,
+                )
+            elif present[name] != policy:
+                then, now = policies_in_words(policy, present[name])
+                yield Beside(f"meanwhile the isolation policy {name} was changed from {then} to {now}", lost=False)
 
     def inverse(self, before: BeforeIsolation, cluster: ClusterReader) -> Inverse:
         """The change to the former policy, if the cluster still has the one that Steward set."""
-        made, now = self.change, self._now(cluster)
-        former, then = policy_in_words(before.policy), policy_in_words(made.after)
-        if now != made.after:
-            raise Refused(
-                f"somebody changed the {self.name}: it is {policy_in_words(now)}, and is left as it is. Steward had"
-                f" made it {then}; before that, it was {former}"
+        made, present = self.change, self._now(cluster)
+        former, then, now = policies_in_words(before.policy, made.after, present)
+        if present != made.after:
+            raise changed_since(
+                f"the {self.name}", now, "deleted it" if made.after is None else f"made it {then}", former
             )
         back = msgspec.structs.replace(made, before=made.after, after=before.policy)
         return Inverse(
@@ -95,28 +131,87 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
             made=f"changed the {self.name} from {former} to {then}",
             effect=f"the {self.name} is {former}, as it was before; {STAYS} until they are unloaded",
             undo=back.inverse,
-            undo_note=f"Set it once more, with `--unload-scope none`: {then}.",
+            undo_note=by_hand(back),
         )
 
     def describe(self) -> str:
         """Both policies."""
-        change = self.change
-        return f"{self.name}: {policy_in_words(change.before)} → {policy_in_words(change.after)}"
+        before, after = policies_in_words(self.change.before, self.change.after)
+        return f"{self.name}: {before} → {after}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
-        """Brokers that other namespaces lose; None where none is added."""
-        change = self.change
-        taken = set(change.after.primary if change.after else ()) - set(change.before.primary if change.before else ())
-        if not taken:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
+        """Everybody who loses brokers, or is kept from some; None: nobody."""
+        reach = step.reach if isinstance(step.reach, Reach) else Reach()
+        losses = dict(_losses(self.change.before, self.change.after, reach))
+        if not losses:
             return None
+        told = list(losses)
+        if len(losses) > MAX_IN_HEADLINE:
+            told[1:] = [f"and {len(losses) - 1:,} more losses"]
         return ApprovalWarning(
-            headline="keeps other namespaces from the group's brokers",
+            headline="; ".join(told),
             subject=f"the {self.name}",
-            words=(
-                "a namespace that no isolation policy names gets no bundle on these brokers any more. Its bundles that"
-                " are there stay until they are unloaded, and are loaded elsewhere then"
-            ),
+            words=". ".join(filter(None, losses.values())),
         )
 
     def _now(self, cluster: ClusterReader) -> IsolationPolicy | None:
         return cluster.isolation_policies().get(self.change.policy)
+
+
+def by_hand(change: SetIsolation) -> str:
+    """How a person undoes a change."""
+    if change.before is None:
+        return f"Delete it (`pulsar-admin ns-isolation-policy delete`): {STAYS}."
+    return f"Set it to {policy_in_words(change.before)}, with `--unload-scope none`: {STAYS}."
+
+
+def _losses(former: IsolationPolicy | None, new: IsolationPolicy | None, reach: Reach) -> Iterator[tuple[str, str]]:
+    """What somebody loses by a change of a policy: in few words, and in a sentence with names."""
+    before, after = former or NO_POLICY, new or NO_POLICY
+    if set(after.primary) - set(before.primary):
+        taken = after.primaries(reach.brokers) - before.primaries(reach.brokers)
+        yield (
+            "keeps other namespaces from the group's brokers",
+            (
+                f"a namespace that no isolation policy names gets no bundle on {_brokers(taken)} any more. Its bundles"
+                " that are there stay until they are unloaded, and are loaded elsewhere then"
+            ),
+        )
+    joining = [each for each in reach.namespaces if after.claims(each) and not before.claims(each)]
+    if former and joining:
+        many = counted(len(joining), "more namespace")
+        yield f"keeps {many} to the group's brokers", f"{named(joining)} may be on no broker outside of the group"
+    leaving = [each for each in reach.namespaces if before.claims(each) and not after.claims(each)]
+    if former and (leaving or new is None):
+        many = counted(len(leaving), "namespace") if leaving else "its namespaces"
+        yield (
+            f"takes the group's brokers from {many}",
+            f"bundles of {named(leaving) or many} are loaded on other brokers from then on, beside everybody else's",
+        )
+    if former and new:
+        yield from _fewer_brokers(former, new, reach)
+
+
+def _fewer_brokers(before: IsolationPolicy, after: IsolationPolicy, reach: Reach) -> Iterator[tuple[str, str]]:
+    """What namespaces that stay in a group lose."""
+    who = named([each for each in reach.namespaces if before.claims(each) and after.claims(each)]) or "its namespaces"
+    if set(before.primary) - set(after.primary):
+        gone = before.primaries(reach.brokers) - after.primaries(reach.brokers)
+        yield "takes brokers from the group", f"bundles of {who} are not loaded on {_brokers(gone)} any more"
+    if dropped := sorted(set(before.secondary) - set(after.secondary) - set(after.primary)):
+        yield (
+            "drops secondary brokers of the group",
+            f"where too few primary brokers run, no broker of {' or '.join(dropped)} helps {who}",
+        )
+    if after.secondary and after.least_primaries < before.least_primaries:
+        yield (
+            "has secondary brokers help later",
+            (
+                f"while fewer than {after.least_primaries:,} of the primary brokers run, secondary ones help {who}, and"
+                f" not while fewer than {before.least_primaries:,} run, as now"
+            ),
+        )
+
+
+def _brokers(brokers: frozenset[str]) -> str:
+    return named(sorted(brokers)) or "these brokers"

@@ -13,14 +13,13 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.step import Change, Touched
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pulsar_steward.errors import AdminError
     from pulsar_steward.model.isolation import IsolationPolicy
-    from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, GuardedChange, GuardResult
     from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.pulsar.calls import Call
     from pulsar_steward.pulsar.statistics import TopicStatistics
@@ -94,6 +93,13 @@ class DisturbedBundle(msgspec.Struct, frozen=True, kw_only=True):
         return self.owner_before != self.owner_after
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """Something else that is not as it was right before a call, in a sentence; `lost`: it is gone."""
+
+    words: str
+    lost: bool
+
+
 class Inverse(msgspec.Struct, frozen=True, kw_only=True):
     """The change that undoes an original change, with its words for the approval.
 
@@ -115,7 +121,7 @@ class Inverse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """Warning above an approval request, for a change that deletes messages or stops producers.
+    """Warning above an approval request, for a change that somebody loses by.
 
     Attributes:
         headline: The warning, after the step's id.
@@ -123,6 +129,7 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
         words: Immediate effect, in a sentence; None: the reason of `guard` tells it.
         guard: Name of the guard with this reason.
         otherwise: The sentence if that guard has no result.
+        spared: Words after the headline if that guard passes; empty: none.
     """
 
     headline: str
@@ -130,6 +137,27 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
     words: str | None = None
     guard: str = ""
     otherwise: str = ""
+    spared: str = ""
+
+    def headline_after(self, results: Iterable[GuardResult]) -> str:
+        """The headline, with the present effect as guards saw it."""
+        passes = any(each.passed for each in results if each.guard == self.guard)
+        return f"{self.headline}; {self.spared}" if self.spared and passes else self.headline
+
+
+def changed_since(subject: str, now: str, made: str, former: str) -> Refused:
+    """Refusal to undo a change whose result somebody has changed since.
+
+    Args:
+        subject: The changed thing.
+        now: Its present value, in words.
+        made: What Steward did, such as ``set it to 1 h``.
+        former: The value before that, in words.
+    """
+    return Refused(
+        f"somebody changed {subject}: it is {now}, and is left as it is. Steward had {made}; before that, it was"
+        f" {former}"
+    )
 
 
 class ClusterReader(Protocol):
@@ -287,6 +315,14 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
             AdminError: If it cannot be read.
         """
 
+    def beside(self, before: BeforeT, cluster: ClusterReader) -> Iterable[Beside]:
+        """Other things that the call may have harmed, and that are not as before; none, unless a kind says otherwise.
+
+        Raises:
+            AdminError: If they cannot be read.
+        """
+        return ()
+
     @abstractmethod
     def inverse(self, before: BeforeT, cluster: ClusterReader) -> Inverse:
         """The change that restores these values, if the cluster still shows the result of the original change.
@@ -303,9 +339,9 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
         """The change in a few words, with names unescaped."""
 
     @abstractmethod
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """Warning for its approver; None: there is none.
 
         Args:
-            loss: Messages that are deleted at once, from the step.
+            step: The step that makes the change, with its figures.
         """

@@ -13,7 +13,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ClusterReader, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -79,7 +79,7 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
         """The raise."""
         return calls.add_partitions(self.change.topic, self.change.after)
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning:
+    def warning(self, step: GuardedChange) -> ApprovalWarning:
         """The order of messages with one key is not kept across the raise, whoever consumes them."""
         return ApprovalWarning(
             headline="changes the partition of most keys",

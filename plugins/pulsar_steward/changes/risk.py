@@ -85,9 +85,9 @@ def _warned_of(steps: Sequence[Step]) -> Iterator[RiskReason]:
     """Warnings of changes that lose nothing, such as a quota that stops producers."""
     warned: dict[str, list[Step]] = {}
     for step in steps:
-        warning = None if _loses(step) else kind_of(step.change).warning(None)
+        warning = None if _loses(step) else kind_of(step.change).warning(step)
         if warning is not None:
-            warned.setdefault(warning.headline, []).append(step)
+            warned.setdefault(warning.headline_after(step.guards), []).append(step)
     for headline, steps_of_it in warned.items():
         yield RiskReason(Risk.MEDIUM, f"{_named(steps_of_it)}: {headline}")
 

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.kind import ApprovalWarning, Aspect, Before, ChangeKind, Drifted, Inverse, Observation
-from pulsar_steward.errors import Refused
+from pulsar_steward.changes.kind import (
+    ApprovalWarning,
+    Aspect,
+    Before,
+    ChangeKind,
+    Drifted,
+    Inverse,
+    Observation,
+    changed_since,
+)
 from pulsar_steward.model.loss import Loss, entries_in_words, size_in_words
 from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words, when_in_force
@@ -17,6 +25,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ClusterReader, Subject
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -97,10 +106,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         then, former = back.in_words(made.after), back.in_words(before.value)
         if now != made.after:
             did = "removed it" if made.after is None else f"set it to {then}"
-            raise Refused(
-                f"somebody changed {what}: it is {back.in_words(now)}, and is left as it is. Steward had {did};"
-                f" before that, it was {former}"
-            )
+            raise changed_since(what, back.in_words(now), did, former)
         return Inverse(
             change=back,
             made=f"changed {what} from {former} to {then}",
@@ -117,9 +123,9 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             before = before.partition("; ")[0]
         return f"{change.name} of {change.holder}: {before} → {after}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """Messages that are deleted, or producers that are stopped."""
-        change = self.change
+        change, loss, spared = self.change, step.known_loss, ""
         if change.refuses_delays:
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
@@ -127,6 +133,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
         elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room and not change.evicts:
             headline = "stops producers of topics over the new limit"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
+            # An age is not always known before the call.
+            spared = "none is over it now" if change.name is SettingName.SIZE_QUOTA else ""
         else:
             return None
         return ApprovalWarning(
@@ -136,6 +144,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             # These guards check if a topic exceeds the quota already.
             guard="age_room" if change.name is SettingName.AGE_QUOTA else "quota_room",
             otherwise=otherwise,
+            spared=spared,
         )
 
     def _lost_at_once(self, loss: Loss | None) -> str | None:

@@ -19,7 +19,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Inverse, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -101,7 +101,7 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         """The bundle with its broker."""
         return f"split {bundle_in_words(self.change.namespace, self.change.bundle)} on {self.change.owner}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """None: messages and producers stay."""
         return None
 

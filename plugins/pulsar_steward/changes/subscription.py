@@ -17,7 +17,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ClusterReader, Inverse, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -112,9 +112,9 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         """The topic, and then the subscription: whoever names one could write a topic into its name."""
         return f"{self.change.topic}: delete subscription {_quoted(self.change.subscription)}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning:
+    def warning(self, step: GuardedChange) -> ApprovalWarning:
         """Warning that its unread messages are lost to it for good."""
-        many = "all that it has not read, how much is not known"
+        many, loss = "all that it has not read, how much is not known", step.known_loss
         if loss is not None and loss.messages is not None:
             entries = counted(loss.messages, "entry", "entries")
             many = f"up to {entries} ({size_in_words(loss.bytes)}) that it has not read, a batch counted as one"

@@ -15,7 +15,7 @@ from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Subject
-    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.step import GuardedChange
     from pulsar_steward.pulsar.calls import Call
 
 
@@ -118,7 +118,7 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
         change = self.change
         return f"move {bundle_in_words(change.namespace, change.bundle)} from {change.source} to {change.target}"
 
-    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+    def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """None: clients reconnect, and messages stay."""
         return None
 

@@ -1,7 +1,7 @@
 """``steward checkup``: diagnoses a cluster, prints a report, and changes nothing."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,7 @@ import typer
 
 from pulsar_steward.cli.access import ClusterAccess, options_given
 from pulsar_steward.cli.option_groups import option, with_option_groups
-from pulsar_steward.cli.options import Source, snapshot_of
+from pulsar_steward.cli.options import Source, folder_for, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
 from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import ConfigurationError
@@ -88,19 +88,21 @@ def checkup(
     if json:
         _write(json, as_json(made))
     if STANDARD_OUTPUT not in {html, json}:
-        print_lines(terminal_lines(made, width(), verbose=verbose))
+        print_lines(terminal_lines(made, width(), now=datetime.now(UTC), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
 
 
 def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: Policy) -> "FleetCheckup":
-    from pulsar_steward.cli.fleet import members_of, side_by_side  # noqa: PLC0415 - only this needs it
+    from pulsar_steward.cli.fleet import ends_in, members_of, side_by_side  # noqa: PLC0415 - only this needs it
     from pulsar_steward.report.checkup.fleet import fleet_checkup  # noqa: PLC0415 - as above
 
     members = members_of(fleet, policy)
-    given = {"--policy": source.policy, "--keep": source.keep}
-    arguments = [word for name, path in given.items() if path is not None for word in (name, str(path))]
-    with progress() as say:
-        made = fleet_checkup(side_by_side(members, arguments, options.at_once, options.seconds, say))
+    with folder_for(source.keep) as folder:
+        given = {"--policy": source.policy, "--keep": folder}
+        arguments = [word for name, path in given.items() if path is not None for word in (name, str(path))]
+        with progress() as say:
+            clusters = side_by_side(members, arguments, options.at_once, options.seconds, say)
+        made = fleet_checkup(clusters, ends_in(folder, clusters))
     if source.keep:
         tell(f"the snapshots are kept below {source.keep}", err=True)
     return made

@@ -28,11 +28,14 @@ from pulsar_steward.collect.kafka.settings import KAFKA_VARIABLE, KafkaSettings,
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
 from pulsar_steward.model.cluster import named_clusters
+from pulsar_steward.model.system import System
 from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.planners.clusters.replication import ReplicationEnd, replication_end
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
 from pulsar_steward.pulsar.settings import VARIABLES
 from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.report.checkup.fleet import FleetCluster
+from pulsar_steward.snapshots.latest import SnapshotShelf
 
 if TYPE_CHECKING:
     import subprocess
@@ -181,6 +184,14 @@ def side_by_side(
         for each in running:
             each.ending.close()
     return ended
+
+
+def ends_in(folder: Path, clusters: Sequence[FleetCluster]) -> list[ReplicationEnd]:
+    """The Pulsar clusters that were looked at, as ends of replication, by the snapshots that this look left."""
+    shelf = SnapshotShelf(str(folder))
+    looked = ((each.cluster, each.checkup.about.snapshot_id) for each in clusters if each.checkup)
+    found = (shelf.named(cluster, snapshot_id) for cluster, snapshot_id in looked)
+    return [replication_end(each) for each in found if each is not None and each.meta().system is System.PULSAR]
 
 
 def _begun(member: FleetTarget, arguments: Sequence[str], seconds: int) -> _Running:

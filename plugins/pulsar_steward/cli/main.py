@@ -42,6 +42,13 @@ COMMANDS = {
     "whatif": ListedCommand(
         "whatif:whatif", "Says how full the members of a logical cluster are, and what a change would do."
     ),
+    "move-namespace": ListedCommand(
+        "move_namespace:move_namespace", "Looks at each stage of moving a namespace, and changes nothing."
+    ),
+    "upgrade": ListedCommand(
+        "upgrade:upgrade",
+        "Says what an upgrade would change on a cluster, what is in its way, and in which order.",
+    ),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),

@@ -79,7 +79,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         master=source.master,
         kafka=kafka,
     )
-    with _folder(source.keep) as folder:
+    with folder_for(source.keep) as folder:
         with progress() as say:
             uri = look(target, folder, say)
         if source.keep:
@@ -142,7 +142,12 @@ def _existing(source: Source, uri: str) -> Snapshot:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def folder_for(keep: Path | None) -> Iterator[Path]:
+    """Folder of new snapshots: one that is kept, which is made, or one that is removed after the ``with`` block.
+
+    Raises:
+        ConfigurationError: If it cannot be made.
+    """
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="steward-") as made:
             yield Path(made)

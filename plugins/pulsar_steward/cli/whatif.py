@@ -17,6 +17,7 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.planners.clusters.differences import differences
 from pulsar_steward.planners.clusters.from_snapshots import member_facts
+from pulsar_steward.planners.clusters.losing import loss_of
 from pulsar_steward.planners.clusters.model import uses_of
 from pulsar_steward.planners.clusters.place import place
 from pulsar_steward.planners.clusters.whatif import AddedMember, WhatIf, supposed
@@ -62,6 +63,7 @@ class SupposedOptions(msgspec.Struct, frozen=True, kw_only=True):
         list[str] | None, option("TENANT/NAME=TOPICS", "A new namespace that needs a place; repeatable.")
     ] = None
     traffic: Annotated[float, typer.Option(min=0, metavar="FACTOR", help="Bytes in and out, times this.")] = 1.0
+    lose: Annotated[str | None, option("CLUSTER", "This member is lost now: tells what the others would miss.")] = None
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Prints the same for programs.")]
@@ -82,9 +84,10 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
         now=uses_of(supposed(list(facts.values()), WhatIf()), {}),
         placement=place(cluster),
         differences=differences([(facts[name], snapshot) for name, snapshot in found.items()]),
-        unknown=(*missing, *(each for it in facts.values() for each in it.unknown)),
+        unknown=(*missing, *(each for it in facts.values() for each in it.unknown if not changes.lose)),
         taken_at=max(each.meta.taken_at for each in facts.values()),
         primary=declared.primary if declared else None,
+        loss=loss_of(changes.lose, found) if changes.lose else None,
     )
     if json:
         tell_exactly(plain_json.dumps(document(report), indent=2).encode())

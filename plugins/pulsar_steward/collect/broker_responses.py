@@ -11,9 +11,9 @@ from pulsar_steward.collect.metrics import Metrics, read_metrics
 from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
+from pulsar_steward.model.broker_defaults import BEFORE_5, OF_UPGRADES, is_extensible
 from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
 from pulsar_steward.model.broker_defaults import SETTINGS as OF_LOAD_MANAGER
-from pulsar_steward.model.broker_defaults import is_extensible
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.setting import SHARED
 from pulsar_steward.pulsar.reader import Reader
@@ -116,6 +116,8 @@ KEPT = frozenset(
         *DEFAULTS_KEYS,
         *OF_LOAD_MANAGER,
         *SHARED,
+        *BEFORE_5,
+        *OF_UPGRADES,
         "acknowledgmentAtBatchIndexLevelEnabled",
         "backlogQuotaCheckEnabled",
         "backlogQuotaCheckIntervalInSeconds",
@@ -170,7 +172,11 @@ KEPT = frozenset(
 )
 """Settings that are stored, by their names in ``broker.conf``."""
 
+SWITCHES = frozenset({"authenticateOriginalAuthData", "authenticationEnabled"})
+"""Settings of authentication that are stored: true or false, and nothing else that they could hold."""
+
 
 def kept(configuration: Mapping[str, str]) -> dict[str, str]:
     """Settings of a broker's runtime configuration that may be stored, by name."""
-    return {key: configuration[key] for key in sorted(KEPT & configuration.keys())}
+    found = {key: configuration[key] for key in sorted(KEPT & configuration.keys())}
+    return {key: value for key, value in found.items() if key not in SWITCHES or value in {"true", "false"}}

@@ -209,6 +209,7 @@ class Collecting:
             "cluster": order.cluster,
             "pulsar_cluster": overview.pulsar_cluster,
             "metadata_id": overview.identity.metadata_id,
+            "metadata_store": overview.metadata_store,
             "taken_at": order.taken_at,
             "pulsar_version": overview.version,
             "load_manager": overview.load_manager,

@@ -273,6 +273,7 @@ def rows_of(
             if cursor
             else None,
             "cursor_json": _json(cursors[name]) if name in cursors else None,
+            "replicated": each.is_replicated,
         }
     if not detail.subscriptions:
         yield topic

@@ -154,6 +154,7 @@ _OF_PROCESS = (
 _DIRECT_MEMORY = ("jvm_memory_direct_bytes_max", "jvm_memory_direct_bytes_used")
 
 _OF_BROKER = (
+    "jvm_info",
     "jvm_threads_deadlocked",
     "jvm_threads_state",
     "process_max_fds",

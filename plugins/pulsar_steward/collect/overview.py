@@ -15,8 +15,8 @@ from pulsar_steward.decoding import decode
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.canonical import canonical_json
-from pulsar_steward.model.cluster import ClusterIdentity, configuration_store_id, identity_of
-from pulsar_steward.model.isolation import IsolationPolicy, allowed_brokers, isolation_policies
+from pulsar_steward.model.cluster import ClusterIdentity, configuration_store_id, identity_of, metadata_store_of
+from pulsar_steward.model.isolation import AllowedBrokers, IsolationPolicy, isolation_policies
 from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.tables import NAMESPACES
 from pulsar_steward.pulsar.own_settings import NamespaceDocument
@@ -45,6 +45,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         identity: The cluster by its own name, and by its metadata store.
+        metadata_store: Kind of the metadata store; None: not reported.
         configuration_store_id: Id of the configuration store; None: not told.
         version: Pulsar version of the responding broker.
         load_manager: Class name of the load manager.
@@ -59,6 +60,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     identity: ClusterIdentity
+    metadata_store: str | None
     configuration_store_id: str | None
     version: str
     load_manager: str
@@ -104,6 +106,7 @@ def look_over(reader: Reader) -> Overview:
     asked = _Requests()
     return Overview(
         identity=identity,
+        metadata_store=metadata_store_of(configuration),
         configuration_store_id=configuration_store_id(configuration),
         version=asked.told("version", lambda: _version(reader), ""),
         load_manager=configuration.get("loadManagerClassName", ""),
@@ -190,10 +193,11 @@ def read_namespaces(
     configuration store serve, or that is unreadable, yields a row with its name.
     """
     rows, unread, elsewhere = Rows(NAMESPACES), Rows(UNREAD), Rows(ELSEWHERE)
+    allowed_brokers = AllowedBrokers(placement.policies, placement.brokers)
     with Reader(settings) as reader:
         for namespace in namespaces:
             try:
-                if (row := _row(reader, placement, namespace, elsewhere)) is not None:
+                if (row := _row(reader, placement.pulsar_cluster, allowed_brokers, namespace, elsewhere)) is not None:
                     rows.require_fit(*row)
                     rows.add(*([value] for value in row))
             except AdminError as error:
@@ -206,7 +210,9 @@ def read_namespaces(
     yield from elsewhere.rest()
 
 
-def _row(reader: Reader, placement: PlacementInput, namespace: str, elsewhere: Rows) -> tuple[object, ...] | None:
+def _row(
+    reader: Reader, pulsar_cluster: str, allowed_brokers: AllowedBrokers, namespace: str, elsewhere: Rows
+) -> tuple[object, ...] | None:
     """Row of a namespace, or None if it no longer exists, or belongs to other clusters only, and so to `elsewhere`."""
     try:
         document = reader.namespace_policies(namespace)
@@ -216,13 +222,14 @@ def _row(reader: Reader, placement: PlacementInput, namespace: str, elsewhere: R
         return None
     policies = _policies(document, namespace)
     # Without a name of a cluster it is this one's, and Pulsar's own always are.
-    here = placement.pulsar_cluster in policies.clusters or not policies.clusters
+    here = pulsar_cluster in policies.clusters or not policies.clusters
     if not here and not namespace.startswith("pulsar/"):
         elsewhere.add([namespace])
         return None
     boundaries = policies.bundles.boundaries
-    allowed = allowed_brokers(placement.policies, namespace, placement.brokers)
-    return namespace, len(boundaries) - 1, boundaries, document.decode(), allowed
+    allowed = allowed_brokers.of(namespace)
+    listed = None if allowed is None else sorted(allowed)
+    return namespace, len(boundaries) - 1, boundaries, document.decode(), listed
 
 
 def _policies(document: bytes, namespace: str) -> _Policies:

@@ -53,6 +53,9 @@ PAUSED, HELD_BACK = "paused", "held_back"
 OWN_RATES = {PAUSED: ("publishRate",), HELD_BACK: ("dispatchRate", "subscriptionDispatchRate")}
 """Rates of a topic itself that are read, by sign."""
 
+SENT_ON = "sent_on"
+"""Sign of a topic that is replicated to another cluster: only the topic tells which positions go along."""
+
 MANY_TO_COMPACT = 1000
 
 SIGNS = (
@@ -70,6 +73,7 @@ SIGNS = (
     COMPACTED,
     PAUSED,
     HELD_BACK,
+    SENT_ON,
 )
 """Signs of trouble, in the order in which they take turns.
 
@@ -121,6 +125,8 @@ class SuspectCollector:
             consumed = pc.subtract(rows["storage_bytes"], pc.fill_null(rows["backlog_bytes"], 0))
             much = pc.greater_equal(consumed, self._from_consumed_bytes)
             self._keep("consumed_bytes", _positive(rows["topic"], pc.if_else(much, consumed, None)))
+            sent_on = pc.if_else(pc.is_valid(rows["replication_json"]), rows["subscriptions"], None)
+            self._keep(SENT_ON, _positive(rows["topic"], sent_on))
         elif piece.table == BROKERS:
             self._keep_shares()
         elif piece.table in _SCORES:

@@ -254,6 +254,9 @@ def _replication(remote: dict[str, ReplicatorStatistics]) -> str:
             "backlog_entries": each.replication_backlog,
             "message_rate_out": each.msg_rate_out,
             "expired_rate": each.msg_rate_expired,
+            "delay_seconds": each.replication_delay_in_seconds if each.connected else None,
+            "inbound": bool(each.inbound_connection),
+            "message_rate_in": each.msg_rate_in if each.inbound_connection else None,
         }
         for name, each in sorted(remote.items())
     ]

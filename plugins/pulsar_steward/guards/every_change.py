@@ -11,7 +11,7 @@ from pulsar_steward.guards.kinds import Guard, Objection
 from pulsar_steward.guards.window_times import closes_at, opens_at
 from pulsar_steward.model.pulsar_versions import objection_to, tried_as
 from pulsar_steward.model.step import SetIsolation
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Protected(Guard):
     ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one of them."""
+        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one or that takes its brokers."""
         if isinstance(step.change, SetIsolation):
             return self._of_group(step.change, facts, policy)
         namespace = step.change.namespace
@@ -176,11 +176,17 @@ class Protected(Guard):
 
     def _of_group(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         protected, key = policy.apply.protected_namespaces, "(policy key apply.protected_namespaces)"
-        found = facts.isolation() if protected else None
+        if not protected:
+            return self.result(f"no namespace is protected {key}", passed=True)
+        found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        claimed = found.claimed(change.before, change.after) if found else ()
-        first = next((name for name in claimed if naming(name, protected) is not None), None)
+        about = dict.fromkeys(found.claimed(change.before, change.after), "which it is about,")
+        for name, brokers in found.losing(found.after(change)).items():
+            about.setdefault(name, f"which could not be on {named(sorted(brokers))} any more,")
+        first = next((name for name in about if naming(name, protected) is not None), None)
         if first is not None:
-            return self.result(f"{first}, which it is about, is protected {key}", passed=False)
-        return self.result(f"no namespace that it is about is protected {key}", passed=True)
+            return self.result(f"{first}, {about[first]} is protected {key}", passed=False)
+        return self.result(
+            f"no namespace that it is about, or that loses brokers to it, is protected {key}", passed=True
+        )

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes.kind import Aspect
+from pulsar_steward.facts.room import limits_after_loss, limits_of_moves
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard
-from pulsar_steward.model.isolation import policy_in_words
+from pulsar_steward.model.isolation import Reach, policies_in_words, policy_in_words
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pulsar_steward.facts.isolation import Isolation
     from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.facts.room import Burden, RoomLimits
     from pulsar_steward.model.step import GuardedChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
@@ -33,7 +37,8 @@ class GroupWanted(IsolationGuard):
         group = policy.brokers.group(change.policy)
         wanted = group.isolation if group else None
         if wanted != change.after:
-            reason = f"the group {change.policy} is {policy_in_words(wanted)} by now (policy key brokers.groups)"
+            now, then = policies_in_words(wanted, change.after)
+            reason = f"the group {change.policy} is {now} by now, and not {then} (policy key brokers.groups)"
             return self.result(reason, passed=False)
         return self.result(f"the group {change.policy} is wanted so (policy key brokers.groups)", passed=True)
 
@@ -49,23 +54,25 @@ class _OfWhole(StepGuard[SetIsolation]):
         found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        # A draining broker stops soon: it is nobody's broker, and has no room.
-        loads = {broker: load for broker, load in found.loads.items() if broker not in policy.brokers.draining}
-        return self.check_divided(step, change, msgspec.structs.replace(found, loads=loads), policy)
+        # A draining broker stops soon: it is nobody's broker, and others come to carry its load.
+        stopping = frozenset(policy.brokers.draining)
+        return self.check_divided(step, change, msgspec.structs.replace(found, stopping=stopping), policy)
 
     @abstractmethod
     def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
-        """Lets the change pass or vetoes it, by the cluster as it is now, without draining brokers."""
+        """Lets the change pass or vetoes it, by the cluster as it is now, with draining brokers as stopping."""
 
 
-class IsolationAsPlanned(IsolationGuard):
-    """Compares the present policy, and the cluster that the call names, with the plan's."""
+class IsolationAsPlanned(StepGuard[SetIsolation]):
+    """Compares the present policy, all that it matches, and the cluster that the call names, with the plan's."""
 
     name = "isolation_as_planned"
     objection = Objection.DRIFTED
+    aspect = Aspect.ISOLATION
+    changes = SetIsolation
 
-    def check_change(self, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a policy that somebody changed since, and one of another cluster."""
+    def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a policy that somebody changed since, one that matches others, and one of another cluster."""
         here = facts.identity().name
         if change.pulsar_cluster != here:
             reason = f"it is a policy of the Pulsar cluster {change.pulsar_cluster}, and {here} answers"
@@ -73,9 +80,14 @@ class IsolationAsPlanned(IsolationGuard):
         found = facts.isolation()
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=False)
-        now = found.policies.get(change.policy)
-        reason = f"the isolation policy {change.policy} is {policy_in_words(now)}"
-        return self.result(reason, passed=now == change.before)
+        present = found.policies.get(change.policy)
+        now, then = policies_in_words(present, change.before)
+        if present != change.before:
+            return self.result(f"the isolation policy {change.policy} is {now}, and was {then}", passed=False)
+        planned = step.reach if isinstance(step.reach, Reach) else Reach()
+        if others := planned.differences(found.reach(change)):
+            return self.result(f"since this was planned, {others}", passed=False)
+        return self.result(f"the isolation policy {change.policy} is {now}, and matches the same", passed=True)
 
 
 class GroupStands(StepGuard[UnloadBundle]):
@@ -143,15 +155,15 @@ class GroupBrokers(_OfWhole):
         if change.after is not None:
             if not now.claimed(change.after):
                 return self.result("no namespace is in the group: its brokers would serve nobody", passed=False)
-            running, needed = sorted(change.after.primaries(now.loads)), max(change.after.least_primaries, 1)
+            running, needed = sorted(change.after.primaries(now.running)), max(change.after.least_primaries, 1)
             holds = f"{counted(len(running), 'running broker')} ({named(running)})" if running else "no running broker"
             reason = f"the group holds {holds}, of {needed:,} at least"
             if len(running) < needed:
                 return self.result(reason, passed=False)
         # A rollback restores what there was, also where it leaves a namespace one broker.
         then, least = now.after(change), policy.guards.least_brokers if step.undoes is None else 1
-        left = {name: then.number_left(name) for name in now.namespaces}
-        lost = [name for name, number in left.items() if number < min(least, now.number_left(name))]
+        left = {name: len(then.left_to(name)) for name in now.namespaces}
+        lost = [name for name, number in left.items() if number < min(least, len(now.left_to(name)))]
         if lost:
             fewest = min(left[name] for name in lost)
             words = f"{counted(fewest, 'running broker')} would be left to {named(lost)}, of at least {least:,}"
@@ -161,24 +173,42 @@ class GroupBrokers(_OfWhole):
 
 
 class GroupRoom(_OfWhole):
-    """Compares the load that the group comes to with the limits of `cluster-placement`."""
+    """Compares the load that brokers come to on both sides of the policy with the limits of moves, and after a loss."""
 
     name = "group_room"
     objection = Objection.REFUSED
 
     def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
-        """Vetoes a group whose brokers would come to too many topics or too much CPU, or may do."""
-        if change.after is None or change.only_loosens:
+        """Vetoes a policy that leaves namespaces, of the group or not, to brokers that have no room, or may have none.
+
+        Nor must these come to too much after the loss of the busiest of them.
+        """
+        then = now.after(change)
+        if not (losing := now.losing(then)):
             return self.result("nothing is kept to fewer brokers", passed=True)
-        room, most = now.room(change.after), policy.partition_ceiling.critical_topics_per_broker
-        if not room.brokers:
-            return self.result("the group holds no running broker", passed=False)
-        if room.silent:
-            return self.result(f"{named(room.silent)} did not report the CPU usage", passed=False)
-        percent = policy.cluster_placement.warning_cpu_percent_after_loss
-        reason = (
-            f"with all bundles of its namespaces, each of {counted(room.brokers, 'broker')} would have"
-            f" {counted(room.topics_each, 'topic')} of at most {most:,} (partition_ceiling.critical_topics_per_broker)"
-            f" and {room.cpu_each:,} % CPU of at most {percent:,} % (cluster_placement.warning_cpu_percent_after_loss)"
-        )
-        return self.result(reason, passed=room.topics_each < most and room.cpu_each < percent)
+        against: dict[str, None] = {}
+        figures, by_topics = [], set[str]()
+        for when, side, burden, limits in _looks(then, losing, policy):
+            who = f"{when}{counted(len(side), 'broker')} ({named(sorted(side))})"
+            against |= dict.fromkeys(burden.shortages(limits, who))
+            figures.append(f"{who} would have {burden.words(limits)}")
+            by_topics.update(burden.by_topics)
+        told = list(against) or figures
+        if by_topics:
+            told.append(f"no throughput is told of {named(sorted(by_topics))}, whose usage is divided by topics")
+        return self.result("; ".join(told), passed=not against)
+
+
+def _looks(
+    then: Isolation, losing: Iterable[str], policy: Policy
+) -> Iterator[tuple[str, frozenset[str], Burden, RoomLimits]]:
+    """What brokers would carry that namespaces are kept to: when, the brokers, their load and its limits."""
+    sides = then.sides(losing)
+    for side in sides:
+        yield "", side, then.burden(side), limits_of_moves(policy)
+    # One broker alone is for `group_brokers` to permit: nobody is left to take over.
+    for lost in dict.fromkeys(then.busiest(side) for side in sides if len(side) > 1):
+        without = then.without(lost)
+        for side in without.sides(losing):
+            if side not in sides:
+                yield f"after the loss of {lost}, ", side, without.burden(side), limits_after_loss(policy)

@@ -1,4 +1,4 @@
-"""Defaults of brokers for quota, retention, expiry, delays and ledgers, read from the keys of their configuration.
+"""Defaults of brokers: of Pulsar itself, by version (`DEFAULTS`), and those that a cluster's configuration sets.
 
 The checks read the same keys in SQL (`pulsar_steward.checks.backlog.policies`), by the constants here.
 """
@@ -129,6 +129,118 @@ def _whole(number: float | None) -> int | None:
     return None if usable is None else int(usable)
 
 
+IMPL = "org.apache.pulsar.broker.loadbalance.impl"
+_TRANSACTIONS = "org.apache.pulsar.broker.transaction"
+_SSL_FACTORY = "org.apache.pulsar.common.util.DefaultPulsarSslFactory"
+
+LINES = ("2.10", "3.0", "3.3", "4.0", "4.2", "5.0")
+"""Lines of releases whose defaults are known: of 2.10.4, 3.0.7, 3.3.2, 4.0.7, 4.2.4 and 5.0.1."""
+
+DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
+    "acknowledgmentAtBatchIndexLevelEnabled": {"2.10": "false", "4.2": "true"},
+    "authenticateOriginalAuthData": {"2.10": "false", "5.0": "true"},
+    "backlogQuotaCheckIntervalInSeconds": {"2.10": "60"},
+    "bookkeeperClientReorderReadSequenceEnabled": {"2.10": "false", "3.3": "true"},
+    "bookkeeperClientSeparatedIoThreadsEnabled": {"3.0": "false", "5.0": "true"},
+    "brokerClientSslFactoryPlugin": {"4.0": _SSL_FACTORY, "5.0": None},
+    "defaultNumberOfNamespaceBundles": {"2.10": "4", "5.0": "32"},
+    "delayedDeliveryMaxIndexesPerBucketSnapshotSegment": {"3.0": "5000"},
+    "delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds": {"3.0": "300"},
+    "delayedDeliveryMinIndexCountPerBucket": {"3.0": "50000"},
+    "dispatcherDispatchMessagesInSubscriptionThread": {"3.0": "true", "5.0": "false"},
+    "dispatcherMaxReadBatchSize": {"2.10": "100", "5.0": "500"},
+    "enableShadowTopics": {"5.0": "false"},
+    "internalListenerName": {"2.10": "", "5.0": "internal"},
+    "keySharedLookAheadMsgInReplayThresholdPerConsumer": {"4.0": "2000", "5.0": "4000"},
+    "keySharedLookAheadMsgInReplayThresholdPerSubscription": {"4.0": "20000", "5.0": "40000"},
+    "loadBalancerAvgShedderHighThreshold": {"3.0": "40"},
+    "loadBalancerAvgShedderHitCountHighThreshold": {"3.0": "2"},
+    "loadBalancerAvgShedderHitCountLowThreshold": {"3.0": "8"},
+    "loadBalancerAvgShedderLowThreshold": {"3.0": "15"},
+    "loadBalancerBandwidthInResourceWeight": {"4.0": "1.0"},
+    "loadBalancerBandwidthOutResourceWeight": {"4.0": "1.0"},
+    "loadBalancerBrokerLoadTargetStd": {"3.0": "0.25"},
+    "loadBalancerBrokerOverloadedThresholdPercentage": {"2.10": "85"},
+    "loadBalancerBrokerThresholdShedderPercentage": {"2.10": "10"},
+    "loadBalancerBundleUnloadMinThroughputThreshold": {"2.10": "10.0"},
+    "loadBalancerCPUResourceWeight": {"2.10": "1.0"},
+    "loadBalancerDirectMemoryResourceWeight": {"2.10": "1.0", "3.3": "0.0"},
+    "loadBalancerDistributeBundlesEvenlyEnabled": {"3.0": "true", "5.0": "false"},
+    "loadBalancerLoadPlacementStrategy": {"3.0": f"{IMPL}.LeastLongTermMessageRate", "5.0": f"{IMPL}.AvgShedder"},
+    "loadBalancerLoadSheddingStrategy": {"2.10": f"{IMPL}.ThresholdShedder", "5.0": f"{IMPL}.AvgShedder"},
+    "loadBalancerMemoryResourceWeight": {"2.10": "1.0", "4.0": "0.0"},
+    "managedCursorInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
+    "managedLedgerBatchReadEnabled": {"5.0": "true"},
+    "managedLedgerInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
+    "managedLedgerMaxBatchDeletedIndexToPersist": {"4.0": "10000", "5.0": "200000"},
+    "managedLedgerMaxReadsInFlightSizeInMB": {"3.0": "0", "5.0": ""},
+    "managedLedgerMaxUnackedRangesToPersist": {"2.10": "10000", "5.0": "200000"},
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": {"3.0": "1000", "5.0": "200000"},
+    "managedLedgerPersistIndividualAckAsLongArray": {"4.0": "false", "4.2": "true"},
+    "managedLedgerUnackedRangesOpenCacheSetEnabled": {"2.10": "true", "5.0": None},
+    "maxMessageSize": {"2.10": "5242880"},
+    "maxUnloadPercentage": {"3.0": "0.2", "5.0": "0.5"},
+    "packagesManagementJsonSerializationEnabled": {"5.0": "true"},
+    "preciseTopicPublishRateLimiterEnable": {"2.10": "false", "4.0": None},
+    "scalableTopicsEnabled": {"5.0": "true"},
+    "sslFactoryPlugin": {"4.0": _SSL_FACTORY, "5.0": None},
+    "streamingDispatch": {"2.10": "false", "3.3": None},
+    "subscriptionKeySharedUseClassicPersistentImplementation": {"4.0": "false", "5.0": None},
+    "subscriptionSharedUseClassicPersistentImplementation": {"4.0": "false", "5.0": None},
+    "tlsHostnameVerificationEnabled": {"2.10": "false", "5.0": "true"},
+    "topicCompactionRetainNullKey": {"3.0": "true", "3.3": "false"},
+    "transactionBufferProviderClassName": {
+        "2.10": f"{_TRANSACTIONS}.buffer.impl.TopicTransactionBufferProvider",
+        "5.0": f"{_TRANSACTIONS}.buffer.impl.DispatchingTransactionBufferProvider",
+    },
+    "transactionCoordinatorScalableTopicsEnabled": {"5.0": "true"},
+    "transactionPendingAckStoreProviderClassName": {
+        "2.10": f"{_TRANSACTIONS}.pendingack.impl.MLPendingAckStoreProvider",
+        "5.0": f"{_TRANSACTIONS}.pendingack.impl.DispatchingTransactionPendingAckStoreProvider",
+    },
+    "webServiceTlsProvider": {"2.10": "Conscrypt", "5.0": ""},
+}
+"""Default of a setting by the line of releases that began with it; None: the line has no such setting any more.
+
+Read from `ServiceConfiguration` in the brokers' own classes of the releases of `LINES`. An empty text is unset.
+"""
+
+BEFORE_5 = frozenset(key for key, by_line in DEFAULTS.items() if min(by_line, key=LINES.index) != "5.0")
+"""Settings of `DEFAULTS` that brokers before Pulsar 5 have."""
+
+OF_UPGRADES = (
+    "authenticationEnabled",
+    "brokerClientTlsEnabled",
+    "enablePackagesManagement",
+    "loadBalancerAutoBundleSplitEnabled",
+)
+"""Further settings that an upgrade goes by."""
+
+
+def default_in(key: str, line: str) -> str | None:
+    """Default of a setting in a line of releases (``4.0``); None: it has no such setting, or that is not known.
+
+    It is not known in a line between two of `LINES` that differ.
+    """
+    number = line_number(line)
+    before = [default for since, default in DEFAULTS[key].items() if line_number(since) <= number]
+    after = [since for since in DEFAULTS[key] if line_number(since) > number]
+    known = line in LINES or number > line_number(LINES[-1])
+    follows = next((each for each in LINES if line_number(each) > number), None)
+    return before[-1] if before and (known or follows not in after) else None
+
+
+def line_number(line: str) -> tuple[int, int]:
+    """A line of releases (``4.0``) for comparison."""
+    major, minor = line.split(".")
+    return int(major), int(minor)
+
+
+def default_number(key: str) -> float:
+    """The newest default of a setting that is a number."""
+    return float(list(DEFAULTS[key].values())[-1] or "nan")
+
+
 EXTENSIBLE = "ExtensibleLoadManagerImpl"
 HISTORY = "pulsar_lb_resource_usage"
 """Metric that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
@@ -136,10 +248,13 @@ HISTORY = "pulsar_lb_resource_usage"
 CPU = "pulsar_lb_cpu_usage"
 """Metric of a broker's CPU usage, in percent."""
 
+DIRECT_MEMORY = "pulsar_lb_directMemory_usage"
+"""Metric of a broker's usage of direct memory, in percent."""
+
 RESOURCES = {
     CPU: "loadBalancerCPUResourceWeight",
     "pulsar_lb_memory_usage": "loadBalancerMemoryResourceWeight",
-    "pulsar_lb_directMemory_usage": "loadBalancerDirectMemoryResourceWeight",
+    DIRECT_MEMORY: "loadBalancerDirectMemoryResourceWeight",
     "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",
     "pulsar_lb_bandwidth_out_usage": "loadBalancerBandwidthOutResourceWeight",
 }
@@ -150,18 +265,15 @@ THROUGHPUT = ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out")
 SERIES = (*RESOURCES, HISTORY, *THROUGHPUT)
 """Metrics from which a broker's usage is read."""
 
-WEIGHTS = {
-    "loadBalancerCPUResourceWeight": 1.0,
-    "loadBalancerMemoryResourceWeight": 0.0,
-    "loadBalancerDirectMemoryResourceWeight": 0.0,
-    "loadBalancerBandwidthInResourceWeight": 1.0,
-    "loadBalancerBandwidthOutResourceWeight": 1.0,
-}
+WEIGHTS = {key: default_number(key) for key in RESOURCES.values()}
 LIMITS = {
-    "loadBalancerBrokerThresholdShedderPercentage": 10.0,
-    "loadBalancerBundleUnloadMinThroughputThreshold": 10.0,
-    "loadBalancerBrokerOverloadedThresholdPercentage": 85.0,
-    "loadBalancerBrokerLoadTargetStd": 0.25,
+    key: default_number(key)
+    for key in (
+        "loadBalancerBrokerThresholdShedderPercentage",
+        "loadBalancerBundleUnloadMinThroughputThreshold",
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "loadBalancerBrokerLoadTargetStd",
+    )
 }
 SETTINGS = (
     "loadManagerClassName",

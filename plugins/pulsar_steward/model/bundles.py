@@ -6,6 +6,7 @@ bundle of a topic, and the result of a split, are computed without a call to the
 
 from __future__ import annotations
 
+import re
 import zlib
 from bisect import bisect_right
 from itertools import pairwise
@@ -30,6 +31,8 @@ HEARTBEAT = r"^(pulsar|sla-monitor)/([^/]+/)?[^/]+:\d+$"
 
 ``sla-monitor/<cluster>/host:port`` is listed as owned only under `ExtensibleLoadManagerImpl`.
 """
+
+_HEARTBEAT = re.compile(HEARTBEAT)
 
 LOAD_BALANCER_TOPICS = "://pulsar/system/loadbalancer-"
 """Part of the names of the topics in which `ExtensibleLoadManagerImpl` keeps its state.
@@ -71,6 +74,11 @@ class BundleRange(msgspec.Struct, frozen=True, order=True):
 
     def __contains__(self, position: int) -> bool:
         return self.lower <= position < self.upper or position == self.upper == FULL_RANGE
+
+
+def is_heartbeat(namespace: str) -> bool:
+    """True for a namespace in which a broker checks itself: it stays with that broker, and nobody else uses it."""
+    return _HEARTBEAT.match(namespace) is not None
 
 
 def position_of(topic: str) -> int:

@@ -62,6 +62,10 @@ def named_clusters(text: str) -> tuple[str, ...]:
     return tuple(map(require_cluster_name, names))
 
 
+_STORES = frozenset({"zk", "oxia", "etcd", "rocksdb", "memory"})
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,20}", re.ASCII)
+
+
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of a Pulsar cluster.
 
@@ -119,6 +123,20 @@ def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
     if not name:
         raise ConfigurationError("the broker's configuration has no clusterName: is this a broker's admin URL?")
     return ClusterIdentity(name=name, metadata_id=_store_id(_first_of(configuration, METADATA_STORE)))
+
+
+def metadata_store_of(configuration: Mapping[str, str]) -> str | None:
+    """Kind of the metadata store: the scheme of its address, ``zk`` without one; None: not reported, or not readable.
+
+    Nothing else of the address is given.
+    """
+    address = _first_of(configuration, METADATA_STORE)
+    if not address:
+        return None
+    scheme, colon, rest = address.partition(":")
+    if not colon or (scheme not in _STORES and rest[:1].isdigit()):  # a host, and its port
+        return "zk"
+    return scheme if _SCHEME.fullmatch(scheme) else None
 
 
 def configuration_store_id(configuration: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +13,7 @@ import msgspec
 from pulsar_steward.decoding import convert, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Severity(StrEnum):
@@ -59,6 +60,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, int] = {}
     first_seen: datetime | None = None
     snapshots_in_a_row: int = 1
+
+    def in_words(self, cluster: str) -> str:
+        """Its evidence, by `with_subject`."""
+        return with_subject(self.subject, self.evidence, cluster)
+
+
+def with_subject(subject: str, evidence: str, cluster: str) -> str:
+    """Evidence with its subject in front, unless that is the cluster itself or named in the evidence."""
+    names = (re.escape(name) for name in subject.split(" subscription ", 1))
+    whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
+    is_named = subject == cluster or all(re.search(name, evidence) for name in whole)
+    return evidence if is_named else f"{subject}: {evidence}"
+
+
+SIZES = ("backlog_bytes", "storage_bytes", "held_bytes", "backlog_messages", "delayed_messages", "unacked_messages")
+"""Figures of findings by which the largest comes first; the first that all of them have."""
+
+
+def by_size(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The largest first, within each severity."""
+    every = tuple(findings)
+    size = next((name for name in SIZES if all(name in each.figures for each in every)), None)
+    return tuple(sorted(every, key=lambda each: (-each.severity.rank, -each.figures.get(size, 0) if size else 0)))
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -152,6 +176,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def ungraded(self) -> int:
         """Number of unlisted findings whose severity is not known: it was not looked at one by one."""
         return self.more - sum(sum(each.values()) for each in self.graded.values())
+
+    @property
+    def more_by_namespace(self) -> dict[str, int]:
+        """Number of unlisted findings by namespace, with those of unknown severity at the empty name."""
+        found = Counter({"": self.ungraded})
+        for by_name in self.graded.values():
+            found.update(by_name)
+        return dict(+found)
 
     def unlisted(self, listed: Mapping[Severity, int]) -> Counter[Unlisted]:
         """Number of the unlisted findings by severity and namespace.

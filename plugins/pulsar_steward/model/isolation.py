@@ -3,13 +3,14 @@
 Read in apache/pulsar (`NamespaceIsolationPolicies`, `NamespaceIsolationPolicyImpl`, `LoadManagerShared`): a pattern
 has to match a broker's whole host, without its port. A namespace with a policy gets the primary brokers; it gets the
 secondary ones too while fewer primaries than `min_limit` are active. A namespace without a policy gets the brokers that
-are primary for no policy. If brokers' behaviour is uncertain, fewer brokers are allowed here, never more.
+are primary for no policy. If brokers' behaviour is uncertain, fewer brokers are allowed here, never more. No policy is
+about the namespaces in which brokers check themselves, whatever its patterns match: each stays with its broker.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ import msgspec
 
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.bundles import is_heartbeat
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,20 +52,17 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         """Number of primary brokers below which the secondary brokers serve too."""
         return int(self.auto_failover_policy.parameters.min_limit) if self.auto_failover_policy else 0
 
-    @property
-    def words(self) -> str:
-        """Patterns and minimum in a few words: ``shop/.* on 10.0.1.* (2 at least)``."""
-        others = f", else {' or '.join(self.secondary)}" if self.secondary else ""
-        brokers = f"{' or '.join(self.primary)} ({self.least_primaries:,} at least{others})"
-        return f"{' and '.join(self.namespaces)} on {brokers}"
-
     def claims(self, namespace: str) -> bool:
-        """True if it is, or may be, about a namespace (``tenant/namespace``)."""
-        return _matches(self.namespaces, namespace, unreadable=True)
+        """True if it is, or may be, about a namespace (``tenant/namespace``); False for brokers' heartbeats."""
+        return _matches(self.namespaces, namespace, unreadable=True) and not is_heartbeat(namespace)
 
     def primaries(self, brokers: Iterable[str]) -> frozenset[str]:
         """Those of these brokers (``host:webport``) that are primary for it."""
         return _of_hosts(self.primary, brokers)
+
+    def members(self, brokers: Iterable[str]) -> frozenset[str]:
+        """Those of these brokers (``host:webport``) that are primary or secondary for it."""
+        return _of_hosts((*self.primary, *self.secondary), brokers)
 
     def is_as(self, other: IsolationPolicy | None) -> bool:
         """True if another policy does the same, in whatever order its patterns are."""
@@ -75,9 +75,57 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
         return one == two
 
 
+class Reach(msgspec.Struct, frozen=True):
+    """Namespaces (``tenant/namespace``) and running brokers (``host:webport``) that policies match, each sorted."""
+
+    namespaces: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
+
+    def differences(self, now: Reach) -> str:
+        """What matches by now and did not, and what matches no more, with names; empty: the same matches."""
+        told = []
+        for thing, then, present in (
+            ("namespace", self.namespaces, now.namespaces),
+            ("broker", self.brokers, now.brokers),
+        ):
+            if come := sorted(set(present).difference(then)):
+                told.append(f"{counted(len(come), f'more {thing} matches', f'more {thing}s match')}: {named(come)}")
+            if gone := sorted(set(then).difference(present)):
+                no_more = counted(len(gone), f"{thing} matches", f"{thing}s match")
+                told.append(f"{no_more} no more: {named(gone)}")
+        return "; ".join(told)
+
+
+def policies_in_words(*policies: IsolationPolicy | None) -> tuple[str, ...]:
+    """Policies as texts, ``none`` where there is none; two that differ never read alike."""
+    different = len(set(policies))
+    for form in (_in_brief, _with_threshold, _as_json):
+        words = tuple("none" if policy is None else form(policy) for policy in policies)
+        if len(set(words)) == different:
+            break
+    return words
+
+
 def policy_in_words(policy: IsolationPolicy | None) -> str:
-    """A policy as text; ``none`` where there is none."""
-    return "none" if policy is None else policy.words
+    """One policy as text; ``none`` where there is none."""
+    return policies_in_words(policy)[0]
+
+
+def _in_brief(policy: IsolationPolicy) -> str:
+    """Patterns and minimum: ``shop/.* on 10.0.1.* (2 at least)``."""
+    others = f", else {' or '.join(policy.secondary)}" if policy.secondary else ""
+    brokers = f"{' or '.join(policy.primary)} ({policy.least_primaries:,} at least{others})"
+    return f"{' and '.join(policy.namespaces)} on {brokers}"
+
+
+def _with_threshold(policy: IsolationPolicy) -> str:
+    failover = policy.auto_failover_policy
+    threshold = "no failover" if failover is None else f"usage_threshold {failover.parameters.usage_threshold}"
+    return f"{_in_brief(policy)}, {threshold}"
+
+
+def _as_json(policy: IsolationPolicy) -> str:
+    return msgspec.json.encode(policy).decode()
 
 
 def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy]:
@@ -95,28 +143,42 @@ def isolation_policies(document: Mapping[str, Any]) -> dict[str, IsolationPolicy
     return policies
 
 
-def allowed_brokers(
-    policies: Mapping[str, IsolationPolicy], namespace: str, brokers: Iterable[str]
-) -> tuple[str, ...] | None:
-    """Brokers that may own the namespace's bundles, sorted; None: no policy restricts it.
-
-    If several policies match, a broker uses the first one in its hash map. So only brokers that all of them allow are
-    returned.
+class AllowedBrokers:
+    """Brokers that isolation policies leave to each namespace.
 
     Args:
         policies: All policies of the cluster, by name.
-        namespace: ``tenant/namespace``.
         brokers: Active brokers, ``host:webport``.
     """
-    everyone = frozenset(brokers)
-    matching = [policy for policy in policies.values() if policy.claims(namespace)]
-    if matching:
-        allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
-        return tuple(sorted(allowed))
-    claimed = _of_hosts(
-        [pattern for policy in policies.values() for pattern in policy.primary], everyone, unreadable=True
-    )
-    return tuple(sorted(everyone - claimed)) if claimed else None
+
+    def __init__(self, policies: Mapping[str, IsolationPolicy], brokers: Iterable[str]) -> None:
+        self._policies = dict(policies)
+        self._everyone = frozenset(brokers)
+        # Of many thousand namespaces each is matched once, and brokers once for all that the same policies are about.
+        self._of_namespace = cache(self._look_up)
+        self._of_policies = cache(self._look_up_together)
+
+    def of(self, namespace: str) -> frozenset[str] | None:
+        """Brokers that may own the bundles of a namespace (``tenant/namespace``); None: no policy restricts it.
+
+        If several policies match, a broker uses the first one in its hash map. So only brokers that all of them allow
+        are returned.
+        """
+        return self._of_namespace(namespace)
+
+    def _look_up(self, namespace: str) -> frozenset[str] | None:
+        about = tuple(name for name, policy in self._policies.items() if policy.claims(namespace))
+        return None if is_heartbeat(namespace) else self._of_policies(about)
+
+    def _look_up_together(self, names: tuple[str, ...]) -> frozenset[str] | None:
+        if names:
+            return frozenset.intersection(*(_candidates(self._policies[name], self._everyone) for name in names))
+        claimed = _of_hosts(
+            [pattern for policy in self._policies.values() for pattern in policy.primary],
+            self._everyone,
+            unreadable=True,
+        )
+        return self._everyone - claimed if claimed else None
 
 
 def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[str]:
@@ -133,7 +195,7 @@ def _of_hosts(patterns: Iterable[str], brokers: Iterable[str], *, unreadable: bo
     return frozenset(broker for broker in brokers if _matches(patterns, _host(broker), unreadable=unreadable))
 
 
-@lru_cache(maxsize=10_000)  # every namespace asks for the hosts of all brokers
+@lru_cache(maxsize=10_000)  # every policy asks for the hosts of all brokers
 def _host(broker: str) -> str:
     # A Java URL keeps the brackets of an IPv6 host and the case of a name; `hostname` would not.
     return urlsplit(f"//{broker}").netloc.rpartition(":")[0]
@@ -142,10 +204,15 @@ def _host(broker: str) -> str:
 def _matches(patterns: Iterable[str], text: str, *, unreadable: bool) -> bool:
     """True if any pattern matches the whole text; `unreadable` is the result for a pattern that only Java accepts."""
     for pattern in patterns:
-        try:
-            if re.fullmatch(pattern, text):
-                return True
-        except re.error:
-            if unreadable:
-                return True
+        compiled = _compiled(pattern)
+        if unreadable if compiled is None else compiled.fullmatch(text):
+            return True
     return False
+
+
+@lru_cache(maxsize=10_000)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        return None

@@ -43,6 +43,12 @@ PRODUCERS = "pulsar_producers_count"
 LOADED_TOPICS = "pulsar_topics_count"
 """Loaded topics of a namespace on a broker, exported even without metrics of single topics."""
 
+TOPICS_OF_BROKER = "pulsar_broker_topics_count"
+"""Loaded topics of a broker: one without topics exports this alone."""
+
+TOPIC_THROUGHPUT = ("pulsar_throughput_in", "pulsar_throughput_out")
+"""Bytes per second of a topic, in and out; without metrics of single topics, those of a namespace on the broker."""
+
 SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
 """Size quota in force, bytes; -1 for none."""
 

@@ -96,6 +96,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         parts: Number of steps of each batch in a group, in order; unset for a single batch, so that plans without
             groups have no such key.
         takes_back: For a rollback, the relevant data of the batch that it undoes; else unset.
+        unlisted: Number of findings that the snapshot only counts, and that it resolves or may resolve; unset if there
+            are none.
     """
 
     batch_id: str = ""
@@ -108,6 +110,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[Placement, ...] = ()
     parts: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
     takes_back: TakenBack | msgspec.UnsetType = msgspec.UNSET
+    unlisted: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -353,14 +356,23 @@ def what_rests(batch: Batch) -> Batch:
 
 
 def goal_of(batch: Batch) -> str:
-    """Goal of a batch: its kind with its namespaces or its group; the kind alone if it moves bundles and no more."""
+    """Goal of a batch: its kind with its namespaces or its groups; the kind alone if it moves bundles and no more."""
     return " ".join([batch.kind, *sorted(_subjects(batch))])
 
 
 def _subjects(batch: Batch) -> tuple[str, ...]:
-    """Namespaces, or groups of brokers, of a batch, each once; empty if it moves bundles between brokers."""
-    changes = (step.change for step in batch.steps if not isinstance(step.change, UnloadBundle))
-    return tuple(dict.fromkeys(each.policy if isinstance(each, SetIsolation) else each.namespace for each in changes))
+    """Namespaces, or groups of brokers, of a batch, each once; empty if it moves bundles between other brokers."""
+    return tuple(dict.fromkeys(subject for step in batch.steps if (subject := _subject(step)) is not None))
+
+
+def _subject(step: Step) -> str | None:
+    match step.change:
+        case UnloadBundle():
+            return step.group if isinstance(step.group, str) else None
+        case SetIsolation(policy=group):
+            return group
+        case change:
+            return change.namespace
 
 
 def namespace_of(batch: Batch) -> str | None:
@@ -386,6 +398,11 @@ def loses_more(batch: Batch, asked: Batch) -> bool:
         _loss(new).exceeds(_loss(old)) or new.moving_messages.outgrew(old.moving_messages)
         for new, old in zip(batch.steps, asked.steps, strict=True)
     )
+
+
+def reaches_others(batch: Batch, asked: Batch) -> bool:
+    """True if an isolation policy matches other namespaces or brokers than in another batch with equal content."""
+    return any(new.reach != old.reach for new, old in zip(batch.steps, asked.steps, strict=True))
 
 
 def _loss(step: Step) -> Loss:

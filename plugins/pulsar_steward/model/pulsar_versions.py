@@ -128,6 +128,21 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 }
 """Operations missing in brokers of a release tried here, or of a release shortly before."""
 
+MIGRATES_CLUSTERS = Introduced(
+    releases=((3, 0, 0),), what="migration of a cluster", source="PIP-188, apache/pulsar#17962"
+)
+MIGRATES_NAMESPACES = Introduced(
+    releases=((3, 2, 0),),
+    what="migration of a namespace",
+    source="apache/pulsar#21367; of the releases tried here 3.3.2 has it, and 3.0.7 has not",
+)
+MIGRATION_SPARES_ITS_OWN = Introduced(
+    releases=((3, 3, 4), (4, 0, 2)),
+    what="an exception for Pulsar's own topics, which a migration would terminate as well",
+    source="apache/pulsar#23767",
+)
+"""Pulsar's own migration of clients to another cluster: Steward uses none of it, and says which brokers have it."""
+
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
 TRIED: Mapping[str, frozenset[Operation]] = {
@@ -143,6 +158,15 @@ Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 """
 
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
+
+
+def release_of(version: str) -> tuple[int, int, int] | None:
+    """Numbers of a version as a broker reports it; None: they cannot be read."""
+    found = _RELEASE.match(version)
+    if found is None:
+        return None
+    major, minor, patch = map(int, found[0].split("."))
+    return major, minor, patch
 
 
 def tried_release(version: str) -> str | None:

@@ -54,8 +54,9 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
     """Worth of a batch: the problems that it solves.
 
     Attributes:
-        critical: Critical findings that it resolves.
-        warnings: Warnings that it resolves.
+        critical: Listed critical findings that it resolves.
+        warnings: Listed warnings that it resolves.
+        more: True if it may resolve further ones that are not listed.
         seconds_to_quota: Time from the snapshot until the first of its topics reaches its quota, at the present growth;
             None: not known.
         spread_before: Difference between the brokers with the most and the fewest items; None: not known.
@@ -65,6 +66,7 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
     critical: int
     warnings: int
+    more: bool = False
     seconds_to_quota: int | None = None
     spread_before: int | None = None
     spread_after: int | None = None
@@ -88,6 +90,7 @@ def worth_of(batch: Batch) -> Worth:
     return Worth(
         critical=severities.count(Severity.CRITICAL),
         warnings=severities.count(Severity.WARNING),
+        more=isinstance(batch.unlisted, int),
         seconds_to_quota=min((each for each in left if each is not None), default=None),
         spread_before=max(before) - min(before) if both else None,
         spread_after=max(after) - min(after) if both else None,

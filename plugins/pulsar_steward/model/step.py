@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.isolation import IsolationPolicy
+from pulsar_steward.model.isolation import IsolationPolicy, Reach
 from pulsar_steward.model.loss import InFlight, Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
@@ -267,14 +267,6 @@ class SetIsolation(msgspec.Struct, frozen=True, kw_only=True, tag="set_isolation
         """The change that restores the former policy."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
-    @property
-    def only_loosens(self) -> bool:
-        """True if it adds neither a namespace nor a broker: nothing is kept to fewer brokers than before."""
-        if self.after is None or self.before is None:
-            return self.after is None
-        less, more = self.after, self.before
-        return set(less.namespaces) <= set(more.namespaces) and set(less.primary) == set(more.primary)
-
     def made_in(self, policies: Mapping[str, IsolationPolicy]) -> dict[str, IsolationPolicy]:
         """These policies of a cluster, by name, as they are after it."""
         others = {name: each for name, each in policies.items() if name != self.policy}
@@ -332,6 +324,7 @@ class GuardedChange(msgspec.Struct, frozen=True, kw_only=True):
             key.
         in_flight: Maximum number of messages in flight that it redelivers or loses; unset like `loss`.
         group: The group of brokers for whose isolation policy it moves a bundle; unset like `loss`.
+        reach: Namespaces and brokers that an isolation policy is about; unset like `loss`.
     """
 
     change: Change
@@ -340,6 +333,12 @@ class GuardedChange(msgspec.Struct, frozen=True, kw_only=True):
     loss: Loss | msgspec.UnsetType = msgspec.UNSET
     in_flight: InFlight | msgspec.UnsetType = msgspec.UNSET
     group: str | msgspec.UnsetType = msgspec.UNSET
+    reach: Reach | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def known_loss(self) -> Loss | None:
+        """Data that brokers delete at once, as planned; None: none, or it is not known."""
+        return self.loss if isinstance(self.loss, Loss) else None
 
     @property
     def moving_messages(self) -> InFlight:

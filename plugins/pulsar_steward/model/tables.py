@@ -56,6 +56,7 @@ SNAPSHOT = Table(
         Column("cluster", Kind.STRING, "the cluster's name in Steward's connections"),
         Column("pulsar_cluster", Kind.STRING, "the cluster's own name (`clusterName`)"),
         Column("metadata_id", Kind.STRING, "of its metadata store's addresses; null where brokers do not tell them"),
+        Column("metadata_store", Kind.STRING, "its kind (`zk`, `oxia`); null as above, and in older snapshots"),
         Column("taken_at", Kind.TIMESTAMP, "when collecting began, UTC"),
         Column("pulsar_version", Kind.STRING, "as the first broker that answered says it"),
         Column("load_manager", Kind.STRING, "class name of the brokers' load manager"),
@@ -162,7 +163,8 @@ TOPICS = Table(
             "replication_json",
             Kind.STRING,
             "an array with an object a remote cluster: `cluster`, `connected`, `backlog_entries`, `message_rate_out`,"
-            " `expired_rate`; null: replicated to none",
+            " `expired_rate`, `delay_seconds` of what is on its way, `inbound` (that cluster is connected in turn) and"
+            " its `message_rate_in`; null: replicated to none",
         ),
     ),
 )
@@ -330,6 +332,7 @@ DRILLED = Table(
         Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
         Column("expired_messages", Kind.LONG, "`totalMsgExpired` of the subscription since its topic was loaded"),
         Column("cursor_json", Kind.STRING, "the cursor's identity (`Cursor` in JSON); null: not asked, or not told"),
+        Column("replicated", Kind.BOOLEAN, "whether its position is replicated to other clusters (`isReplicated`)"),
     ),
 )
 

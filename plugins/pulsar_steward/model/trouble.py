@@ -65,12 +65,16 @@ class Explained(Protocol):
     Attributes:
         harm: Harm of its findings.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
+        tied: Function from a cause of these and its own finding to whether it is one, where subjects differ; None: the
+            subjects, or the evidence, name each other.
     """
 
     @property
     def harm(self) -> HarmOf: ...  # noqa: D102 - see above
     @property
     def explained_by(self) -> tuple[str, ...]: ...  # noqa: D102 - see above
+    @property
+    def tied(self) -> Callable[[Finding, Finding], bool] | None: ...  # noqa: D102 - see above
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +223,7 @@ def _joined(
     ordered = sorted(findings, key=lambda each: (-each.severity.rank, each.check_id, each.subject))
     for finding in ordered:
         at[finding.check_id, finding.subject.partition(" ")[0]].append(finding)
+        at[finding.check_id, ""].append(finding)
     roots = [_root(finding, at, checks) for finding in ordered]
     cases: defaultdict[tuple[str, str, str], list[Finding]] = defaultdict(list)
     for finding, root in zip(ordered, roots, strict=True):
@@ -228,7 +233,9 @@ def _joined(
     worst: dict[tuple[str, str], Harm] = {}
     by_name = {(each.check_id, each.subject): each for each in roots}
     for (check_id, subject, met), case in cases.items():
-        itself = (by_name[check_id, subject],) if subject.partition(" ")[0] == met else ()
+        root = by_name[check_id, subject]
+        tied = any(checks[each.check_id].tied for each in case)
+        itself = (root,) if tied or subject.partition(" ")[0] == met else ()
         harm = Harm.worst(harm_of(each, checks) for each in (*case, *itself))
         worst[check_id, subject] = Harm.worst((harm, worst.get((check_id, subject), harm)))
         joined[check_id, harm] += case
@@ -273,10 +280,11 @@ def _root(
 ) -> Finding:
     """The first cause of a finding: itself, if nothing explains it."""
     check = checks.get(finding.check_id)
+    tied = check.tied if check else None
     for check_id in check.explained_by if check else ():
-        for place in _places(finding.subject):
+        for place in ("",) if tied else _places(finding.subject):
             for cause in at.get((check_id, place), ()):
-                if _explains(cause, finding):
+                if cause.severity is not Severity.INFO and (tied or _explains)(cause, finding):
                     return _root(cause, at, checks)
     return finding
 
@@ -290,12 +298,10 @@ def _places(subject: str) -> Iterator[str]:
 
 
 def _explains(cause: Finding, finding: Finding) -> bool:
-    """True if a finding is about its cause's own subject, or its evidence names it; information is no cause.
+    """True if a finding is about its cause's own subject, or its evidence names it.
 
     A topic has several subscriptions, and a namespace several topics: only what the evidence names holds the backlog.
     """
-    if cause.severity is Severity.INFO:
-        return False
     if cause.subject in {finding.subject, finding.subject.partition(" ")[0]}:
         return True
     own = re.search(" (?:subscription|to) (.+)", cause.subject)

@@ -10,6 +10,7 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import (
+    BROKER_GROUP,
     BUNDLE_SPLIT,
     Batch,
     content_digest,
@@ -17,6 +18,7 @@ from pulsar_steward.model.plan import (
     goals_in,
     loses_more,
     parts_of,
+    reaches_others,
     share_goal,
     what_rests,
 )
@@ -95,7 +97,8 @@ class Contents:
     def _is_rejected(self, part: AskedPart, rejected: RejectedBatch) -> bool:
         rests = what_rests(part.batch)
         content = part.content if rests is part.batch else content_digest(self._plan, rests)
-        same = is_same_question(rejected.content, what_rests(rejected.batch), rests, content)
+        # A group is rejected whichever namespaces and brokers match it by then.
+        same = rejected.content == content and not loses_more(rests, what_rests(rejected.batch))
         return same and _more_in_flight(part.batch, rejected.batch) is None
 
 
@@ -138,7 +141,7 @@ def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
 def unasked_batches(
     plan: Plan, lately: Collection[RejectedBatch], silenced: Collection[SilencedGoal]
 ) -> tuple[Batch, ...]:
-    """Splits, and changes of namespaces' settings, that nobody is asked about, as a person said no to them.
+    """Splits, groups of brokers, and namespaces' settings that nobody is asked about, as a person said no to them.
 
     A no to moves is one to splits that move parts.
     """
@@ -146,7 +149,7 @@ def unasked_batches(
     return tuple(
         batch
         for batch in plan.batches
-        if batch.kind == BUNDLE_SPLIT
+        if batch.kind in {BUNDLE_SPLIT, BROKER_GROUP}
         or any(isinstance(change, ChangeSetting) and change.topic is None for change in batch.changes)
         if silence_of(batch, silenced)[0] or contents.rejection_of(contents.of_batch(batch.batch_id), lately)
     )
@@ -162,8 +165,8 @@ def _part_about(goal: str, batch: Batch | None) -> Batch | None:
 
 
 def is_same_question(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:
-    """True if a batch asks the same as an earlier one, and loses no more messages."""
-    return earlier == content and not loses_more(batch, earlier_batch)
+    """True if a batch asks the same as an earlier one, loses no more messages, and is about the same of a cluster."""
+    return earlier == content and not loses_more(batch, earlier_batch) and not reaches_others(batch, earlier_batch)
 
 
 def got_worse(batch: Batch, asked: Batch | None) -> str | None:

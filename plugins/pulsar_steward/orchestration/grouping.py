@@ -166,6 +166,7 @@ def _one_of(parts: Sequence[Batch]) -> Batch:
         findings=tuple(findings.values()),
         steps=steps,
         parts=tuple(len(part.steps) for part in parts),
+        unlisted=sum(part.unlisted for part in parts if isinstance(part.unlisted, int)) or msgspec.UNSET,
     )
 
 

@@ -129,8 +129,8 @@ def plan_around_noes(
     """The plan in which nothing waits for what nobody is asked about, as a person said no to it.
 
     Bundles are split alone where a person said no to moves of their parts: a split alone moves no client and is of use
-    by itself. Splits to which a person said no keep no bundle of their namespace from other moves, and settings keep no
-    other settings waiting.
+    by itself. Splits to which a person said no keep no bundle of their namespace from other moves, groups of brokers no
+    other group, and settings no other settings.
     """
     while True:
         made = make_plan(facts)

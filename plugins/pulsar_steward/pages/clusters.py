@@ -32,7 +32,7 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.troubles import TroublesInShort, troubles_in_short
-from pulsar_steward.report.overview import SnapshotSummary, summary_of
+from pulsar_steward.report.overview import STALE_AT_LEAST, SnapshotSummary, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,6 @@ TREND = 24
 STALE_AFTER = 3
 """Age from which a snapshot is stale, as a multiple of the usual interval between snapshots."""
 
-AT_LEAST = timedelta(minutes=30)
 USUAL_GAP = timedelta(minutes=15)
 """Interval that is assumed as long as there are fewer than two snapshots."""
 
@@ -244,7 +243,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
         taken_at=meta.taken_at,
         span=summary.span,
         age_seconds=max(age.total_seconds(), 0.0),
-        stale=age > max(STALE_AFTER * gap, AT_LEAST),
+        stale=age > max(STALE_AFTER * gap, STALE_AT_LEAST),
         unread=meta.unread,
         pulsar_cluster=meta.pulsar_cluster,
         pulsar_version=meta.pulsar_version,

@@ -129,7 +129,9 @@ class Pages:
         """A plan, step by step, with its outcome."""
         view = plan_view(self.sources, plan_id)
         story = history(self.sources.engine, Filter(plan_id=plan_id), most=EVENTS)
-        return self.renderer.page(request, "plan.html.j2", plan=view, story=story)
+        waits = any(batch.question for batch in view.batches)
+        card = cluster_cards(self.sources, view.cluster)[0] if waits else None
+        return self.renderer.page(request, "plan.html.j2", plan=view, card=card, story=story)
 
     def step(self, request: Request, plan_id: str, step_id: str) -> Response:
         """A step's whole life."""

@@ -123,6 +123,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         warning: Warning for its approver; None: none.
         deletes_messages: True if brokers may delete messages because of it, which cannot be restored.
         averts: Data that brokers may delete unread if it is not done; None: none is known.
+        matches: Namespaces and brokers that an isolation policy matched when it was planned.
         call: The exact call.
         outcome: None: it has not ended.
         under_way_since: Time of a call without an outcome so far.
@@ -143,6 +144,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     warning: str | None
     deletes_messages: bool
     averts: str | None
+    matches: tuple[str, ...]
     undo_note: str
     undoable: bool
     needs: tuple[str, ...]

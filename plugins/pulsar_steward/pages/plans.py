@@ -18,7 +18,7 @@ from pulsar_steward.ledger.moves import MoveTimes, move_times
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
-from pulsar_steward.model.isolation import policy_in_words
+from pulsar_steward.model.isolation import Reach, policies_in_words
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
 from pulsar_steward.model.step import (
@@ -216,7 +216,7 @@ def _step(
     kind, calls = kind_of(step.change), [each for each in intents if each.step_id == step.step_id]
     open_calls = [each for each in interrupted(intents, record.outcomes) if each.step_id == step.step_id]
     subject, before, after = _sides(step)
-    warning = kind.warning(step.loss if isinstance(step.loss, Loss) else None)
+    warning = kind.warning(step)
     return StepView(
         step_id=step.step_id,
         result=StepResult.UNDER_WAY if open_calls else _result(outcome, record, state, approved=approved),
@@ -229,9 +229,10 @@ def _step(
         touched=step.touched,
         guards=step.guards,
         vetoes=tuple(each for each in step.guards if not each.passed),
-        warning=warning.headline if warning else None,
+        warning=warning.headline_after(step.guards) if warning else None,
         deletes_messages=kind.loses_messages,
         averts=averted(step.averts) if isinstance(step.averts, Loss) else None,
+        matches=(*step.reach.namespaces, *step.reach.brokers) if isinstance(step.reach, Reach) else (),
         undo_note=step.undo_note,
         undoable=step.undo is not None,
         needs=step.after,
@@ -278,7 +279,7 @@ def _sides(step: Step) -> tuple[str, str, str]:  # noqa: PLR0911 - one for each 
             topic, number = kind_of(raised).subject
             return f"{number} of {topic}", f"{raised.before:,}", f"{raised.after:,}"
         case SetIsolation() as isolation:
-            before, after = (policy_in_words(each) for each in (isolation.before, isolation.after))
+            before, after = policies_in_words(isolation.before, isolation.after)
             return f"isolation policy {isolation.policy}", before, after
         case DeleteSubscription() as deletion:
             return f"subscription {deletion.subscription} of {deletion.topic}", "there", "deleted"

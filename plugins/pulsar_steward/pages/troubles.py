@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,17 +12,17 @@ from pulsar_steward.checks.registry import BY_ID, checks_of
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.history import plan_lines
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.finding import Finding, Severity, by_size
 from pulsar_steward.model.measures import IN_BYTES, TOPIC_BACKLOG
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
 from pulsar_steward.report.checkup.document import Counts, SinceLook, TroubleReport, pressing
-from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, verdict
+from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, before_proposal, verdict
 from pulsar_steward.report.since import since_look
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from datetime import timedelta
 
     from pulsar_steward.model.plan import Plan
@@ -35,9 +34,6 @@ FindingKey = tuple[str, str, str]
 
 LISTED = 10
 """Number of subjects that a trouble's page lists."""
-
-SIZES = ("backlog_bytes", "storage_bytes", "held_bytes", "backlog_messages", "delayed_messages", "unacked_messages")
-"""Figures of findings by which the largest of a trouble comes first; the first that all of them have."""
 
 
 class TroubleLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +111,7 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     """A trouble's page.
 
     Attributes:
-        words: The trouble in a sentence, without its headline.
+        words: The trouble in a sentence, without its headline and its plans.
         plan_id: The plan with its batch; None: nothing is proposed.
         affected: The largest subjects that it meets.
         more: Number of further subjects, listed or not.
@@ -157,13 +153,17 @@ def all_troubles(sources: Sources, snapshot: Snapshot) -> tuple[TroubleReport, .
 
 
 def troubles_since(sources: Sources, snapshot: Snapshot, span: timedelta) -> SinceLook | None:
-    """Difference from the cluster's snapshot that was the newest one a span earlier; None: there is none.
+    """Difference from the cluster's snapshot that was the newest one a span ago; None: there is none.
 
     Raises:
         SnapshotError: If a snapshot cannot be read.
     """
-    compare = partial(since_look, snapshot, span, all_troubles(sources, snapshot))
-    return sources.kept.get(("since", snapshot.uri, span), compare)
+    troubles = all_troubles(sources, snapshot)
+
+    def kept(earlier: str, compare: Callable[[], SinceLook]) -> SinceLook:
+        return sources.kept.get(("since", snapshot.uri, earlier), compare)
+
+    return since_look(snapshot, span, troubles, now=sources.now(), kept=kept)
 
 
 def sparks(sources: Sources, snapshot: Snapshot) -> dict[str, TroubleTrend]:
@@ -174,7 +174,7 @@ def sparks(sources: Sources, snapshot: Snapshot) -> dict[str, TroubleTrend]:
     """
     found = troubles_in(sources, snapshot)
     trends = {
-        each.trouble_id: _trend(sources, snapshot, _by_size(found.met[each.trouble_id])[0])
+        each.trouble_id: _trend(sources, snapshot, by_size(found.met[each.trouble_id])[0])
         for each in found.in_short.worst
     }
     return {name: trend for name, trend in trends.items() if trend is not None}
@@ -191,11 +191,11 @@ def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> Troub
     trouble = next((each for each in found.reports if each.trouble_id == trouble_id), None)
     if trouble is None:
         raise NotKnown(f"the newest snapshot shows no trouble {trouble_id!r}: it is over, or it does other harm by now")
-    affected = _by_size(found.met[trouble_id])
+    affected = by_size(found.met[trouble_id])
     kinds = (BY_ID[each].remedied_by for each in trouble.check_ids if each in BY_ID)
     return TroubleView(
         trouble=trouble,
-        words=after_headline(trouble),
+        words=before_proposal(trouble),
         plan_id=found.plan_id if trouble.batch_id else None,
         affected=affected[:LISTED],
         more=max(trouble.affected - LISTED, 0),
@@ -226,23 +226,17 @@ def _kept(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTro
 def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> ClusterTroubles:
     summary = sources.summary(snapshot)
     checks = check_reports(snapshot.findings(as_judged=True), summary.verdicts, checks_of(summary.meta.system))
-    joined = troubles_found(checks)
-    proposed = (plan.batches, plan.notes) if plan else ((), ())
+    joined, proposed = troubles_found(checks), (plan.batches, plan.notes) if plan else ((), ())
+    partial, servers = bool(summary.meta.unread), summary.meta.servers
     return ClusterTroubles(
         counts=counts_of(checks),
         plan_id=plan.plan_id if plan else None,
-        reports=tuple(trouble_report(each, *proposed, summary.meta.servers) for each in joined),
+        reports=tuple(trouble_report(each, *proposed, servers, partial=partial) for each in joined),
         met={each.trouble_id: each.met for each in joined},
         of={
             (one.check_id, one.severity.value, one.subject): each.trouble_id for each in joined for one in each.findings
         },
     )
-
-
-def _by_size(met: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The largest first, within each severity."""
-    size = next((name for name in SIZES if all(name in each.figures for each in met)), None)
-    return tuple(sorted(met, key=lambda each: (-each.severity.rank, -each.figures.get(size, 0) if size else 0)))
 
 
 def _trend(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTrend | None:

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Placement
-from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.planners.planning_facts import PlanningFacts
 from pulsar_steward.planners.snapshot_facts import vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.facts.isolation import Isolation
+    from pulsar_steward.model.step import Change, GuardResult, Step
 
 MAX_NAMED = 5
 """Number of names that a note lists one by one; there may be thousands."""
@@ -40,12 +42,28 @@ def joined(proposals: Iterable[Proposal]) -> Proposal:
 
 
 def told_of(planning: PlanningFacts, proposal: Proposal) -> PlanningFacts:
-    """The facts with the kinds of batches that are already proposed, and the brokers of their moves."""
-    proposed = frozenset(kind for batch in proposal.batches for kind in batch.kinds)
-    changes = [step.change for batch in proposal.batches for step in batch.steps]
-    moves = [change for change in changes if isinstance(change, UnloadBundle)]
-    brokers = frozenset(broker for move in moves for broker in (move.source, move.target))
-    return msgspec.structs.replace(planning, proposed=planning.proposed | proposed, moving=planning.moving | brokers)
+    """The facts with what is proposed already, but for what nobody is asked about, and the groups that it makes."""
+    asked = [batch for batch in proposal.batches if batch.changes not in planning.unasked]
+    changes = [change for batch in asked for change in batch.changes]
+    return msgspec.structs.replace(
+        planning,
+        proposed=planning.proposed.union(kind for batch in asked for kind in batch.kinds),
+        moves=(*planning.moves, *(change for change in changes if isinstance(change, UnloadBundle))),
+        isolation=_divided(planning, changes),
+    )
+
+
+def _divided(planning: PlanningFacts, changes: Iterable[Change]) -> Isolation | Unknown:
+    """The groups of brokers, and what brokers carry, once changes are made."""
+    isolation = planning.isolation
+    for change in changes:
+        if isinstance(isolation, Unknown):
+            break
+        if isinstance(change, SetIsolation):
+            isolation = isolation.after(change)
+        elif isinstance(change, UnloadBundle) and (stay := planning.bundles.placed(change.namespace, change.bundle)):
+            isolation = isolation.moved(change, stay.now.topics, stay.now.bytes)
+    return isolation
 
 
 def all_unread(planning: PlanningFacts) -> tuple[str, ...]:

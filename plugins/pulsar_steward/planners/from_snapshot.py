@@ -98,7 +98,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         partitioned=partitioned_facts(snapshot, findings, policy),
         defaults=defaults,
         load_manager=manager,
-        usages=_usages(snapshot, manager),
+        usages=usages_in(snapshot, manager),
         isolation=isolation_facts(snapshot, findings),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
@@ -106,7 +106,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         backlog_caveats=backlog_caveats(snapshot),
         clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
         findings=findings,
-        unlisted={each.check_id: each.more for each in snapshot.verdicts() if each.more},
+        unlisted={each.check_id: each.more_by_namespace for each in snapshot.verdicts() if each.more},
         moved_at=moves.moved_at,
         circling=moves.circling,
         coordinators_raised_at=moves.coordinators_raised_at,
@@ -161,7 +161,7 @@ class _Sample(msgspec.Struct, frozen=True):
     value: float
 
 
-def _usages(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
+def usages_in(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
     """Usage of each broker that was read, as load shedding compares it; not read if shedding is off."""
     if isinstance(manager, Unknown) or not manager.sheds:
         return USAGES_UNKNOWN

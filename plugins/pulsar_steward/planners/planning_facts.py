@@ -21,7 +21,7 @@ from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, VERSIONS_UNKNOWN, Unkn
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import Setting, SettingName
-from pulsar_steward.model.step import Change
+from pulsar_steward.model.step import Change, UnloadBundle
 from pulsar_steward.model.subscription import Cursor, SubscriptionState, holding
 from pulsar_steward.model.topics import PARTITION_END, namespace_of
 from pulsar_steward.planners.bundles.facts import BundleFacts
@@ -88,10 +88,11 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
         usages: Figures that its load shedding compares, for every broker that was read.
-        isolation: Isolation policies with what they divide; unknown where no finding needs them.
+        isolation: Isolation policies with what they divide, once what earlier planners of the same plan propose is
+            carried out; unknown where no finding needs them.
         bundles: Business bundles with findings, and the load over time.
         findings: All listed findings of the snapshot.
-        unlisted: Number of further findings by check.
+        unlisted: Number of further findings by check and namespace; an empty name: of any namespace.
         moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far back as the cooldowns.
         circling: Namespaces with bundles that Steward moved away and back within the policy's time, with the bundles'
             ranges.
@@ -100,8 +101,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         claimed: Namespaces whose bundles earlier planners of the same plan move or split: later planners leave them
             alone.
         claimed_settings: Namespaces whose settings earlier planners of the same plan change.
-        proposed: Kinds of the batches that earlier planners of the same plan propose.
-        moving: Brokers from or to which earlier planners of the same plan move bundles.
+        proposed: Kinds of the batches that earlier planners of the same plan propose, but for `unasked`.
+        moves: Moves of earlier planners of the same plan.
         parts_stay: Namespaces whose bundles are split without a move of parts, as a person said no to these moves.
         unasked: Changes of batches that nobody is asked about, as a person said no to them: they claim no namespace.
         unseen: Names in the policy that match nothing in the cluster.
@@ -132,18 +133,28 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation | Unknown = ISOLATION_UNKNOWN
     bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
-    unlisted: dict[str, int] = {}
+    unlisted: dict[str, dict[str, int]] = {}
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
     coordinators_raised_at: datetime | None = None
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
     proposed: frozenset[str] = frozenset()
-    moving: frozenset[str] = frozenset()
+    moves: tuple[UnloadBundle, ...] = ()
     parts_stay: frozenset[str] = frozenset()
     unasked: frozenset[tuple[Change, ...]] = frozenset()
     unseen: tuple[UnseenNames, ...] = ()
     policy: Policy
+
+    @property
+    def moving(self) -> frozenset[str]:
+        """Brokers from or to which earlier planners of the same plan move bundles."""
+        return frozenset(broker for move in self.moves for broker in (move.source, move.target))
+
+    def unlisted_in(self, namespace: str, check_id: str) -> int:
+        """Number of a check's unlisted findings that are of a namespace, or may be."""
+        by_name = self.unlisted.get(check_id, {})
+        return by_name.get(namespace, 0) + by_name.get("", 0)
 
 
 class SubscriptionFact(msgspec.Struct, frozen=True, kw_only=True):

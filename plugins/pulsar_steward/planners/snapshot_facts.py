@@ -24,8 +24,7 @@ from pulsar_steward.facts.unknown import (
     loss_unknown,
 )
 from pulsar_steward.guards.evaluate import evaluate
-from pulsar_steward.guards.in_flight import with_messages_in_flight
-from pulsar_steward.guards.loss import Guarded, bounded
+from pulsar_steward.guards.foreseen import foreseen, with_undo_judged
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import ChangeSetting, SetIsolation, UnloadBundle, present_owner
@@ -77,20 +76,15 @@ class AboutChange(TypedDict, total=False):
 
 def guarded(step: Step, planning: PlanningFacts, **about: Unpack[AboutChange]) -> Step:
     """The step with its loss and the results of all guards, by the snapshot."""
-    step, results = _judged(step, planning, about)
-    return msgspec.structs.replace(step, guards=results)
+    facts, policy = SnapshotFacts(planning, step.touched.clients, about), planning.policy
+    step = foreseen(step, facts, policy)
+    return with_undo_judged(msgspec.structs.replace(step, guards=evaluate(step, facts, policy)), facts, policy)
 
 
 def objections(change: GuardedChange, planning: PlanningFacts, **about: Unpack[AboutChange]) -> list[GuardResult]:
     """The vetoes of the guards against a change of which no step is made yet."""
-    _, results = _judged(change, planning, about)
-    return [result for result in results if not result.passed]
-
-
-def _judged(change: Guarded, planning: PlanningFacts, about: AboutChange) -> tuple[Guarded, tuple[GuardResult, ...]]:
-    facts = SnapshotFacts(planning, change.touched.clients, about)
-    change = with_messages_in_flight(bounded(change, facts), facts, planning.policy)
-    return change, evaluate(change, facts, planning.policy)
+    facts, policy = SnapshotFacts(planning, change.touched.clients, about), planning.policy
+    return [result for result in evaluate(foreseen(change, facts, policy), facts, policy) if not result.passed]
 
 
 def vetoes(step: Step) -> list[GuardResult]:
@@ -181,8 +175,7 @@ class SnapshotFacts(ClusterFacts):
         planning = self._planning
         for step in self._earlier:
             if isinstance(step.change, SetIsolation) and isinstance(planning.isolation, Isolation):
-                divided = planning.isolation.after(step.change).allowed(namespace)
-                return None if divided is None else frozenset(divided)
+                return planning.isolation.after(step.change).allowed(namespace)
         allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.load import read_checked
+from pulsar_steward.policy.names import ClusterName  # noqa: TC001 - pydantic reads it
 from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:
@@ -21,13 +20,6 @@ WHERE = "token_file", "oauth2_file", "basic_file", "client_cert"
 """Keys of files that prove who asks."""
 
 
-def _named(name: str) -> str:
-    try:
-        return require_cluster_name(name)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from error
-
-
 def _several(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -35,7 +27,7 @@ def _several(value: object) -> object:
 class FleetMember(Section):
     """One cluster of a fleet; its keys are the options of `steward checkup`, with `_` for `-`."""
 
-    name: Annotated[str, AfterValidator(_named)] = Field(description="what to call it; a folder of snapshots as well")
+    name: ClusterName = Field(description="what to call it; a folder of snapshots as well")
     admin_url: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(
         (), description="a broker's admin address, or a list of them, tried in turn"
     )

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pulsar_steward.model.cluster import CLUSTER_NAME
 from pulsar_steward.model.section import Section
-from pulsar_steward.policy.names import TENANT
+from pulsar_steward.policy.names import TENANT, ClusterName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-
-def _cluster(text: str) -> str:
-    if not CLUSTER_NAME.fullmatch(text):
-        raise ValueError(f"{text!r} is no cluster's name in Steward: letters, digits, `.`, `_` and `-`")
-    return text
 
 
 def _tenant(text: str) -> str:
@@ -28,16 +21,15 @@ def _tenant(text: str) -> str:
     return text
 
 
-Cluster = Annotated[str, AfterValidator(_cluster)]
 Tenant = Annotated[str, AfterValidator(_tenant)]
 
 
 class LogicalClusterPolicy(Section):
     """One logical cluster; names of clusters are those in Steward."""
 
-    primary: Cluster = Field(description="the member whose address clients know")
-    extensions: tuple[Cluster, ...] = Field((), description="the other members")
-    regions: dict[Cluster, Annotated[str, Field(min_length=1)]] = Field(
+    primary: ClusterName = Field(description="the member whose address clients know")
+    extensions: tuple[ClusterName, ...] = Field((), description="the other members")
+    regions: dict[ClusterName, Annotated[str, Field(min_length=1)]] = Field(
         {}, description="region of each member, of all or of none; namespaces stay in theirs"
     )
     together: tuple[tuple[Tenant, ...], ...] = Field(
@@ -62,7 +54,7 @@ class LogicalClusterPolicy(Section):
 class LogicalClustersPolicy(Section):
     """Pulsar clusters that serve as one: for `steward whatif --logical NAME`, and for `apply.members_at_once`."""
 
-    named: dict[Cluster, LogicalClusterPolicy] = Field({}, description="logical clusters, by name")
+    named: dict[ClusterName, LogicalClusterPolicy] = Field({}, description="logical clusters, by name")
 
     def beside(self, names: Collection[str]) -> frozenset[str]:
         """The other members of a cluster's logical cluster; empty: it is in none.

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.outside_text import shown
 
@@ -148,6 +150,16 @@ def _group(text: str) -> str:
         raise ValueError(f"{text!r} is no name of an isolation policy: letters, digits and - = : . _ are")
     return text
 
+
+def _cluster(text: str) -> str:
+    try:
+        return require_cluster_name(text)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from error
+
+
+ClusterName = Annotated[str, AfterValidator(_cluster)]
+"""A cluster's name in Steward's connections."""
 
 Regex = Annotated[str, AfterValidator(_regex)]
 """A regular expression as an isolation policy has them; it has to match a whole name."""

@@ -49,6 +49,24 @@ class _Partitioned(msgspec.Struct):
     partitions: Count
 
 
+class ClusterAddress(msgspec.Struct, frozen=True):
+    """Addresses of a cluster as the configuration store has them, or that Pulsar's own migration sends clients to."""
+
+    admin: str | None = msgspec.field(name="serviceUrl", default=None)
+    service: str | None = msgspec.field(name="brokerServiceUrl", default=None)
+
+
+class ClusterMigration(msgspec.Struct, frozen=True, rename="camel"):
+    """Pulsar's own migration of a whole cluster (PIP-188): whether it was begun, and where clients are sent."""
+
+    migrated: bool = False
+    migrated_cluster_url: ClusterAddress | None = None
+
+
+class _Tenant(msgspec.Struct, frozen=True, rename="camel"):
+    allowed_clusters: frozenset[str] = frozenset()
+
+
 class _Bookie(msgspec.Struct, frozen=True, rename="camel"):
     bookie_id: str
 
@@ -191,6 +209,29 @@ class Reader(Closing):
         """Names of all tenants, sorted."""
         return tuple(sorted(self._transport.read(paths.TENANTS, list[str])))
 
+    def allowed_clusters(self, tenant: str) -> frozenset[str] | None:
+        """Clusters that may serve a tenant's namespaces; None: there is no such tenant."""
+        try:
+            return self._transport.read(f"{paths.TENANTS}/{paths.segment(tenant)}", _Tenant).allowed_clusters
+        except NotFound:
+            return None
+
+    def clusters(self) -> tuple[str, ...]:
+        """Names of all clusters that the configuration store has."""
+        return tuple(self._transport.read(paths.CLUSTERS, list[str]))
+
+    def address_of(self, cluster: str) -> ClusterAddress:
+        """Addresses of a cluster that the configuration store has."""
+        return self._transport.read(f"{paths.CLUSTERS}/{paths.segment(cluster)}", ClusterAddress)
+
+    def migration_of(self, cluster: str, *, own_path: bool) -> ClusterMigration:
+        """State of Pulsar's own migration of a cluster; it has a path of its own since 3.2."""
+        path = f"{paths.CLUSTERS}/{paths.segment(cluster)}"
+        try:
+            return self._transport.read(f"{path}/migrate" if own_path else path, ClusterMigration)
+        except NotFound:  # nobody ever set anything
+            return ClusterMigration()
+
     def namespaces(self, tenant: str) -> tuple[str, ...]:
         """Names (``tenant/namespace``) of a tenant's namespaces, sorted."""
         return tuple(sorted(self._transport.read(paths.tenant_namespaces(tenant), list[str])))
@@ -257,6 +298,10 @@ class Reader(Closing):
     def topics(self, namespace: str) -> tuple[str, ...]:
         """Full names of a namespace's persistent topics, loaded or not, sorted; partitions for a partitioned topic."""
         return tuple(sorted(self._transport.read(paths.topics(namespace), list[str])))
+
+    def partitioned(self, namespace: str) -> tuple[str, ...]:
+        """Full names of a namespace's partitioned topics, without their partitions."""
+        return tuple(sorted(self._transport.read(f"{paths.topics(namespace)}/partitioned", list[str])))
 
     def stored_topic(self, topic: str) -> StoredTopic:
         """Ledgers and cursors of a topic, or of one partition, from the metadata store."""

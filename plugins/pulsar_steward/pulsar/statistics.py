@@ -73,12 +73,18 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="came
 
 
 class ReplicatorStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Replication of a topic to one remote cluster: waiting entries, and messages per second."""
+    """Replication of a topic to one remote cluster, and from there: waiting entries, and messages per second.
+
+    What comes from there is told while a producer of that cluster is connected (`inbound_connection`).
+    """
 
     replication_backlog: Figure
     connected: bool | None = None
+    msg_rate_in: Rate = None
     msg_rate_out: Rate = 0.0
     msg_rate_expired: Rate = 0.0
+    replication_delay_in_seconds: Figure | None = None
+    inbound_connection: str | None = None
 
 
 class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -65,7 +65,7 @@ def warnings(
     warned: defaultdict[str, list[tuple[Step, ApprovalWarning]]] = defaultdict(list)
     for step in sorted(steps, key=lambda each: _effect_of([each])):
         if warning := warning_of(step):
-            warned[warning.headline].append((step, warning))
+            warned[warning.headline_after(step.guards)].append((step, warning))
     for headline, each in warned.items():
         told = [line for step, warning in each[:MAX_ROWS] for line in lines_of(step, warning)]
         more = further(len(each) - MAX_ROWS, "more such step")
@@ -75,7 +75,7 @@ def warnings(
 
 def warning_of(step: Step) -> ApprovalWarning | None:
     """Warning for whoever approves a step."""
-    return kind_of(step.change).warning(_loss(step))
+    return kind_of(step.change).warning(step)
 
 
 def values(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> 
 
 def _effect_of(steps: Sequence[Step]) -> tuple[int, int, int, int]:
     """Sort key, the largest effects first: deleted data, then clients that reconnect, then topics."""
-    losses = list(filter(None, map(_loss, steps)))
+    losses = list(filter(None, (step.known_loss for step in steps)))
     return (
         -sum(loss.bytes or 0 for loss in losses),
         -sum(loss.messages or 0 for loss in losses),
@@ -123,12 +123,8 @@ def _clients(steps: Sequence[Step]) -> int:
     return sum(step.touched.clients for step in steps if kind_of(step.change).disturbs is not None)
 
 
-def _loss(step: Step) -> Loss | None:
-    return step.loss if isinstance(step.loss, Loss) else None
-
-
 def _sum_of_losses(steps: Sequence[Step]) -> Iterator[str]:
-    losing = [(step, loss) for step in steps if (loss := _loss(step)) and loss.exceeds(NOTHING_LOST)]
+    losing = [(step, loss) for step in steps if (loss := step.known_loss) and loss.exceeds(NOTHING_LOST)]
     if not losing:
         return
     losses = [loss for _, loss in losing]

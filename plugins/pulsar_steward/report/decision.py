@@ -11,10 +11,12 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
-from pulsar_steward.model.finding import Severity
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.model.finding import Severity, by_size
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
 from pulsar_steward.model.setting import QuotaPolicy, SettingName
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation
+from pulsar_steward.model.trouble import harm_of
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
 from pulsar_steward.report.approval_group import further, warning_of
 from pulsar_steward.report.what_changed import what_changed
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
 
-MAX_WORDS = 102
+MAX_WORDS = 107
 """Words of a card; an approval request adds a link and the plan's digest."""
 
 MAX_WORDS_STAYING = 14
@@ -52,12 +54,17 @@ LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
 
 
+TROUBLE_STAYS, NOTHING_CHANGES = "If rejected, the trouble stays.", "If rejected, nothing changes."
+"""What goes without saying: left out where words are short."""
+
+
 class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     """A decision in few words; all texts are unescaped, and an empty one says that there is nothing to say.
 
     Attributes:
         headline: The change, with what it deletes.
         first: Approval that a second person should confirm.
+        partial: Brokers and namespaces missing in the snapshot.
         worth: What the batch solves, with its risk.
         changed: Differences from the question that this one replaces.
         changes: The first changes, each from its old to its new value, and the number of further ones.
@@ -65,6 +72,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
         beware: Other harm that the steps' warnings tell, with the number of steps.
+        open: That an isolation policy is also about what matches it later.
         undo: How to undo it, and what does not come back.
         rejected: What a rejection means.
         without_loss: A change without loss.
@@ -73,6 +81,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     headline: str
     first: str = ""
+    partial: str = ""
     worth: str = ""
     changed: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
@@ -80,6 +89,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     clients: str = ""
     beware: tuple[str, ...] = ()
+    open: str = ""
     undo: str = ""
     rejected: str = ""
     without_loss: str = ""
@@ -107,19 +117,31 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; differences and evidence get the words that others leave, the first change its own."""
-        last = [self.clients, *self.beware, self.undo, *answering]
+        last = [self.clients, *self.beware, self.open, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
-        left = MAX_WORDS - sum(len(each.split()) for each in (self.headline, first, *changes, stays, *last))
-        if left < 0:  # the plan's page has both
-            last = [each for each in last if each != self.without_loss]
-            changes = changes[:1]
-        return tuple(filter(None, (first, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
+        leading = (first, self.partial)
+        left = MAX_WORDS - _words(self.headline, *leading, *changes, stays, *last)
+        if left < 0:  # the plan's page has all of it
+            last = [each for each in last if each not in {self.without_loss, TROUBLE_STAYS, NOTHING_CHANGES}]
+            over = _words(self.headline, *leading, *changes[:1], stays, *last) - MAX_WORDS
+            # Only an isolation policy is as long: it may have any number of patterns.
+            first_change = _split(changes[:1])
+            changes = tuple(_cut_to(words, max(len(words) - max(over, 0), LEAST_WORDS)) for words in first_change)
+        return tuple(filter(None, (*leading, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
+
+
+def _split(lines: Sequence[str]) -> list[list[str]]:
+    return [each.split() for each in lines]
+
+
+def _words(*lines: str) -> int:
+    return sum(any(map(str.isalnum, word)) for each in lines for word in each.split())
 
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Lines of at most so many words together: a longer one is cut, or empty where little would be left."""
-    words = [each.split() for each in lines]
+    words = _split(lines)
     before = accumulate((len(each) for each in words), initial=0)
     return tuple(_cut_to(each, most - used) for each, used in zip(words, before, strict=False))
 
@@ -155,18 +177,27 @@ def decision_of(
     return DecisionCard(
         headline=headline(batch),
         first=_first(batch, first) if first else "",
+        partial=_partial(plan.lacking),
         worth="; ".join(filter(None, (f"Risk: {risk}", _worth(batch)))) + ".",
         changed=_differences(batch, former) if former else (),
         changes=tuple(_changes(batch.steps)),
         stays=_stays(plan, batch),
-        why=_why(batch),
+        why=_why(plan, batch),
         clients=_clients(batch, policy),
         beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
+        open=_open(batch.steps),
         undo=_undo(batch.steps, losing),
         rejected=_rejected(batch),
         without_loss="" if batch.is_rollback else _without_loss(losing),
         when=_when(batch, policy, terms, now) if policy and terms else "",
     )
+
+
+def _partial(lacking: Sequence[str]) -> str:
+    if not lacking:
+        return ""
+    read = f" and {len(lacking) - 1:,} more were" if len(lacking) > 1 else " was"
+    return f"The snapshot is partial: {lacking[0]}{read} not read."
 
 
 def loses(step: Step) -> bool:
@@ -264,9 +295,9 @@ def _stays(plan: Plan, batch: Batch) -> str:
     return f"Not taken back: {counted(len(plan.notes), 'step')}, such as: {plan.notes[0]}."
 
 
-def _why(batch: Batch) -> str:
-    worst = max(batch.findings, key=lambda each: each.severity.rank, default=None)
-    return "" if worst is None or batch.is_rollback else f"Why: {worst.evidence}"
+def _why(plan: Plan, batch: Batch) -> str:
+    worst = by_size(batch.findings)[:1]
+    return f"Why: {worst[0].in_words(plan.cluster)}" if worst and not batch.is_rollback else ""
 
 
 def _clients(batch: Batch, policy: Policy | None) -> str:
@@ -302,13 +333,26 @@ def _later(losing: Sequence[Step]) -> Iterator[str]:
 
 def _beware(steps: Iterable[Step]) -> Iterator[str]:
     """Headlines of the steps' warnings, each once, with the number of steps, the most frequent first."""
-    warnings = Counter(warning.headline for step in steps if (warning := warning_of(step))).most_common()
+    told = (warning.headline_after(step.guards) for step in steps if (warning := warning_of(step)))
+    warnings = Counter(told).most_common()
     for words, number in warnings[:MAX_WARNINGS]:
         yield f"{counted(number, 'step')}: {words}."
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
+def _open(steps: Sequence[Step]) -> str:
+    sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
+    return "Namespaces and brokers that match later join the group." if sets else ""
+
+
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
+    """How far it can be undone, and how a person undoes an isolation policy that guards would not let Steward undo."""
+    by = [step.change for step in steps if isinstance(step.change, SetIsolation) and step.undo is None]
+    former = ["delete the policy" if each.before is None else "set the former policy" for each in by]
+    return " ".join([_undoable(steps, losing), *(f"By hand: {words}." for words in former[:1])])
+
+
+def _undoable(steps: Sequence[Step], losing: Sequence[Step]) -> str:
     final = sum(step.undo is None or not kind_of(step.change).undoable for step in steps)
     moving = any(step.moving_messages.lost for step in steps)
     lost = "deleted messages" if losing else "lost messages" if moving else ""
@@ -327,12 +371,21 @@ def _rejected(batch: Batch) -> str:
     if not averted:
         if any(_evicts_now(step) for step in batch.steps):
             return "If rejected, brokers go on evicting unread messages over the present limit."
-        stays = not batch.is_rollback and any(each.severity is not Severity.INFO for each in batch.findings)
-        return f"If rejected, {'the trouble stays' if stays else 'nothing changes'}."
+        if batch.is_rollback or all(each.severity is Severity.INFO for each in batch.findings):
+            return NOTHING_CHANGES
+        goes_on = _grave_headline(batch)
+        return f"If rejected, this goes on: {goes_on}." if goes_on else TROUBLE_STAYS
     messages = total(loss.messages for loss in averted)
     if messages is None:
         return "If rejected, brokers may delete unread messages, how many is not known."
     return f"If rejected, brokers may delete up to {counted(messages, 'unread entry', 'unread entries')}."
+
+
+def _grave_headline(batch: Batch) -> str:
+    """Headline of the worst harm that its findings do now; empty: they do none that has one."""
+    known = [each for each in batch.findings if each.check_id in BY_ID]
+    worst = min(known, key=lambda each: harm_of(each, BY_ID).rank, default=None)
+    return BY_ID[worst.check_id].headlines.get(harm_of(worst, BY_ID), "") if worst else ""
 
 
 def _evicts_now(step: Step) -> bool:

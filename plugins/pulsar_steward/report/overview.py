@@ -34,6 +34,9 @@ class FindingCount(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None
 
 
+STALE_AT_LEAST = timedelta(minutes=30)
+"""Age to which no snapshot is stale, however seldom or often the cluster is observed."""
+
 LONG_READ = timedelta(minutes=1)
 """Shortest time of reading brokers that is told beside a snapshot's age."""
 

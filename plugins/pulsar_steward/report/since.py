@@ -16,7 +16,7 @@ from pulsar_steward.report.checkup.compose import troubles_shown
 from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, TroubleReport, pressing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -87,7 +87,12 @@ def look_of(snapshot: Snapshot, troubles: Sequence[TroubleReport] | None = None)
 
 
 def since_look(
-    snapshot: Snapshot, span: timedelta, troubles: Sequence[TroubleReport] | None = None
+    snapshot: Snapshot,
+    span: timedelta,
+    troubles: Sequence[TroubleReport] | None = None,
+    *,
+    now: datetime | None = None,
+    kept: Callable[[str, Callable[[], SinceLook]], SinceLook] = lambda _, made: made(),
 ) -> SinceLook | None:
     """Compares troubles with those of the snapshot that was the newest one a span earlier.
 
@@ -95,6 +100,8 @@ def since_look(
         snapshot: The snapshot itself, among others of its cluster.
         span: How far to go back; where no snapshot is that old, the oldest one is compared.
         troubles: Its troubles; None: they are worked out.
+        now: Time to go back from; None: that of the snapshot.
+        kept: Function from an earlier snapshot's URI and a comparison with it to the result, for a cache.
 
     Returns:
         The difference; None: the cluster has no earlier diagnosed snapshot there.
@@ -102,18 +109,20 @@ def since_look(
     Raises:
         SnapshotError: If a snapshot cannot be read.
     """
-    look = look_of(snapshot, troubles)
-    wanted = look.taken_at - span
+    taken_at = snapshot.meta().taken_at
+    wanted = (now or taken_at) - span
+    if taken_at <= wanted:
+        return SinceLook(taken_at=taken_at, looked=False, new=(), worse=(), gone=(), unseen=())
     earlier = snapshot.as_of(wanted)
     if earlier is None:
         return None
-    then = look_of(earlier)
+    found = kept(earlier.uri, lambda: compared(look_of(snapshot, troubles), look_of(earlier)))
     notes = (
-        "the oldest look that is kept" if then.taken_at > wanted else "",
-        "no look lies in between" if then.taken_at < wanted - span else "",
-        "that look was partial" if not then.counted else "",
+        "the oldest look that is kept" if found.taken_at > wanted else "",
+        "no look lies in between" if found.taken_at < wanted - span else "",
+        found.note,
     )
-    return msgspec.structs.replace(compared(look, then), note=", ".join(filter(None, notes)))
+    return msgspec.structs.replace(found, note=", ".join(filter(None, notes)))
 
 
 def compared(now: Look, then: Look) -> SinceLook:
@@ -143,6 +152,7 @@ def compared(now: Look, then: Look) -> SinceLook:
         worse=tuple(worse),
         gone=tuple(_changed(each) for each in over if now.has_judged(each)),
         unseen=tuple(_changed(each) for each in over if not now.has_judged(each)),
+        note="" if then.counted else "that look was partial",
     )
 
 

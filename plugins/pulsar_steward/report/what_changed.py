@@ -8,6 +8,7 @@ import msgspec
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
+from pulsar_steward.model.isolation import Reach
 from pulsar_steward.model.plan import loses_more
 from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import counted, time_in_words
@@ -86,6 +87,8 @@ def _differences(now: Mapping[_Subject, Step], then: Mapping[_Subject, Step]) ->
             yield f"Changed: {step.step_id}, {words}; it was: {kind_of(former.change).describe()}."
         elif (step.undo is None) != (former.undo is None):
             yield f"Changed: {step.step_id} {'cannot' if step.undo is None else 'can'} be undone by now."
+        elif others := _others(step, former):
+            yield f"Changed: {step.step_id}, {others}."
         elif vetoes := sorted(_vetoes(step) ^ _vetoes(former)):
             yield f"Changed: {step.step_id} is judged otherwise by {', '.join(vetoes)}."
         else:
@@ -95,6 +98,12 @@ def _differences(now: Mapping[_Subject, Step], then: Mapping[_Subject, Step]) ->
             yield f"Left out: {kind_of(step.change).describe()}."
     if same and (same < len(now) or same < len(then)):
         yield f"{counted(same, 'step')} as before."
+
+
+def _others(step: Step, former: Step) -> str:
+    """Namespaces and brokers that an isolation policy matches by now, or no more."""
+    now, then = (each.reach if isinstance(each.reach, Reach) else Reach() for each in (step, former))
+    return then.differences(now)
 
 
 def _vetoes(step: Step) -> frozenset[str]:

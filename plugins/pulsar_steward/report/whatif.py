@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.text import Text
 
-from pulsar_steward.model.units import bytes_in_words, counted, named
+from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
 from pulsar_steward.planners.clusters.place import WORDS
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.planners.clusters.differences import Differences
     from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
+    from pulsar_steward.planners.clusters.losing import LostCluster, MissingNamespace
     from pulsar_steward.planners.clusters.model import MemberUse, Use
     from pulsar_steward.planners.clusters.place import NamespacePlacement
 
@@ -37,6 +38,19 @@ LISTED = 20
 
 FARTHEST_DAYS = 3650
 """Longest forecast; later than that is as good as never."""
+
+NOT_KNOWN_OF_A_LOSS = (
+    "Topics that no broker has loaded are in no snapshot.",
+    "What was published or sent since the snapshot; what only this cluster's clients know.",
+)
+"""The same for a lost member."""
+
+_MISSING = "{:<18} {:<14} {:>16} {:>9}  {:<16}"
+_KEPT = ("lost", "not told")
+_LEGEND = (
+    "Served by: the cluster that lacks the least. Entries: a batch of messages is one. Subscriptions lost: their"
+    " positions are at no other cluster."
+)
 
 _NAME = 18
 _ROW = f"{{:<{_NAME}}} {{:<14}} {{:>6}} {{:>6}} {{:>6}}  {{:<10}}  {{:<10}}"
@@ -55,6 +69,7 @@ class WhatIfReport:
         unknown: Sentences on facts that are not known.
         taken_at: Time of the newest snapshot; days of forecasts count from it.
         primary: Member whose address clients know, where it is declared.
+        loss: What the others would miss if one were lost; None: nobody asked.
     """
 
     facts: tuple[MemberFacts, ...]
@@ -64,6 +79,7 @@ class WhatIfReport:
     unknown: tuple[str, ...]
     taken_at: datetime
     primary: str | None = None
+    loss: LostCluster | None = None
 
 
 def document(report: WhatIfReport) -> dict[str, Any]:
@@ -87,6 +103,7 @@ def document(report: WhatIfReport) -> dict[str, Any]:
         "primary": report.primary,
         "members": members,
         **msgspec.to_builtins(parts | msgspec.structs.asdict(report.differences)),
+        **({"loss": msgspec.to_builtins(report.loss)} if report.loss else {}),
     }
 
 
@@ -117,7 +134,11 @@ def _full(use: Use | None, taken_at: datetime) -> str:
 
 
 def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
-    """The report for people, on at most so many columns."""
+    """The report for people, on at most so many columns; of a lost member, what the others would miss alone."""
+    if report.loss is not None:
+        yield from _loss(report.loss, width)
+        yield from _part("Not known", (*report.unknown, *NOT_KNOWN_OF_A_LOSS), width)
+        return
     yield from _table(report)
     yield from wrapped(_STATES, width, style="quiet")
     yield from _moves(report.placement, width)
@@ -131,6 +152,48 @@ def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
     yield from _part("Where positions of subscriptions and transactions are", offsets, width)
     yield from _part("Differences between members", _differences(report.differences), width)
     yield from _part("Not known", (*report.unknown, *NEVER_KNOWN), width)
+
+
+def _loss(loss: LostCluster, width: int) -> Iterator[Text]:
+    """A line a namespace of which something would be missing, and how many would be whole; 78 columns."""
+    missing = [each for each in loss.namespaces if not each.is_complete]
+    yield from wrapped(f"If {loss.cluster} were lost now, the others would be missing, by namespace:", width)
+    yield from heading(_MISSING.format("namespace", "served by", "not sent", "waits for", "subscriptions").rstrip())
+    for each in missing[:LISTED]:
+        name, served = each.namespace, each.served_by[0] if each.served_by else "nobody else"
+        if len(name) > _NAME:
+            yield Text(name)
+            name = ""
+        kept = f"{each.subscriptions:,} kept" if each.subscriptions else ""
+        numbers = (each.subscriptions_lost, each.subscriptions_unknown)
+        lost, unknown = (f"{number:,} {words}" if number else "" for number, words in zip(numbers, _KEPT, strict=True))
+        yield Text(_MISSING.format(name, served, *_unsent(each), lost or unknown or kept).rstrip())
+        more = [f"and {unknown}"] if lost and unknown else []
+        more += (
+            [f"{counted(each.unsent_topics, 'topic is', 'topics are')} not sent there"] if each.unsent_topics else []
+        )
+        yield from bullets(more if each.served_by else [], width, indent=4)
+    if len(missing) > LISTED:
+        yield from wrapped(f"and {len(missing) - LISTED:,} more (--json has all)", width)
+    whole = counted(len(loss.namespaces) - len(missing), "namespace")
+    yield from wrapped(f"Nothing would be missing of {whole}, as far as brokers tell.", width)
+    if loss.lower_bound:
+        words = f"A part of {loss.cluster} could not be read: all numbers are lower bounds."
+        yield from wrapped(words, width, style="unknown")
+    yield from wrapped(_LEGEND, width, style="quiet")
+
+
+def _unsent(each: MissingNamespace) -> tuple[str, str]:
+    """What is not sent yet, and for how long the longest has waited."""
+    if not each.served_by:
+        return f"all {bytes_in_words(each.stored_bytes, rounded=True)}", ""
+    if each.entries is None:
+        return "not told", "not told"
+    if not each.entries:
+        return "nothing", ""
+    entries = counted(each.entries, "entry", "entries")
+    amount = entries if each.messages is None else counted(each.messages, "message")
+    return amount, "not told" if each.delay_seconds is None else seconds_in_words(each.delay_seconds, rounded=True)
 
 
 def _table(report: WhatIfReport) -> Iterator[Text]:

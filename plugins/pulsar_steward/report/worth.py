@@ -29,8 +29,9 @@ def worth_in_brief(batch: Batch) -> str:
     quota = ""
     if (left := worth.seconds_to_quota) is not None:
         quota = f"quota in {seconds_in_words(left, rounded=True)}" if left > 0 else "quota reached"
+    least = "at least " if worth.more else ""
     parts = (
-        f"{worth.critical:,} critical" if worth.critical else "",
+        f"{least}{worth.critical:,} critical" if worth.critical else "",
         counted(worth.warnings, "warning") if worth.warnings else "",
         quota,
     )
@@ -42,7 +43,7 @@ def grave_findings(batch: Batch) -> str:
     worth = worth_of(batch)
     found = [counted(worth.critical, "critical finding")] if worth.critical else []
     found += [counted(worth.warnings, "warning")] if worth.warnings else []
-    return " and ".join(found)
+    return f"{'at least ' if found and worth.more else ''}{' and '.join(found)}"
 
 
 def worth_in_words(batch: Batch) -> Iterator[str]:

@@ -15,7 +15,8 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a snapshot, with the names of unread brokers and namespaces.
 
     `read_from` and `read_until` are when the reading of brokers began and ended, UTC; `served_elsewhere` are namespaces
-    that are listed, but that only other clusters serve; clusters with one `configuration_store_id` share that store.
+    that are listed, but that only other clusters serve; clusters with one `configuration_store_id` share that store;
+    `metadata_store` is the kind of the metadata store (``zk``).
     All are None in snapshots of 0.2.0.
     """
 
@@ -23,6 +24,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     pulsar_cluster: str
     metadata_id: str | None = None
+    metadata_store: str | None = None
     taken_at: datetime
     pulsar_version: str
     load_manager: str

@@ -18,9 +18,10 @@ from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.changes.subscription import BeforeDeletion
 from pulsar_steward.changes.unload import BeforeUnload
 from pulsar_steward.guards.evaluate import GUARDS
-from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
+from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy, Reach
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
+from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import (
@@ -74,12 +75,12 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
     ("set", TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
     ("raise", RAISE, BeforeRaise(coordinators=2), '{"coordinators":2}'),
     ("partitions", MORE, BeforePartitions(partitions=2), '{"partitions":2}'),
-    ("no policy", ISOLATION, BeforeIsolation(policy=None), '{"policy":null}'),
+    ("no policy", ISOLATION, BeforeIsolation(policy=None), '{"others":{},"policy":null}'),
     (
         "a policy",
         ISOLATION,
-        BeforeIsolation(policy=GROUP),
-        f'{{"policy":{msgspec.json.encode(GROUP, order="sorted").decode()}}}',
+        BeforeIsolation(policy=None, others={"news": GROUP}),
+        f'{{"others":{{"news":{msgspec.json.encode(GROUP, order="sorted").decode()}}},"policy":null}}',
     ),
     (
         "deletion",
@@ -113,7 +114,7 @@ def test_a_raise_says_that_there_is_no_way_back() -> None:
 
 def test_more_partitions_say_what_becomes_of_keys() -> None:
     """A raise of the partitions says that it cannot be undone, and warns of keys that go to other partitions."""
-    kind, warning = kind_of(MORE), kind_of(MORE).warning(None)
+    kind, warning = kind_of(MORE), kind_of(MORE).warning(a_step(MORE))
     assert kind.describe() == (
         "raise the number of partitions of persistent://shop/orders/t from 2 to 4, which cannot be undone"
     )
@@ -123,8 +124,8 @@ def test_more_partitions_say_what_becomes_of_keys() -> None:
     assert "consumed out of order" in str(warning.words)
 
 
-def test_a_policy_says_that_bundles_stay_and_whom_it_keeps_away() -> None:
-    """Setting a policy unloads nothing, and warns of the brokers that others lose; deleting it takes none."""
+def test_a_policy_is_set_and_deleted_so_that_bundles_stay() -> None:
+    """Setting a policy needs the scope that unloads nothing; deleting it, which never unloads, needs no version."""
     kind, back = kind_of(ISOLATION), kind_of(ISOLATION.inverse)
     assert kind.describe() == ("isolation policy shop: none → shop/.* on 10.0.1.* (2 at least)")
     call = kind.call()
@@ -132,16 +133,90 @@ def test_a_policy_says_that_bundles_stay_and_whom_it_keeps_away() -> None:
     assert call.path == "/admin/v2/clusters/local/namespaceIsolationPolicies/shop"
     assert (call.method, call.body["unload_scope"]) == ("POST", "none")
     assert (back.call().method, back.call().path) == ("DELETE", call.path)
-    warning = kind.warning(None)
+    assert (kind.operation, back.operation) == (Operation.SET_ISOLATION, None)
+
+
+def group(least: str = "2", usage: str = "80", **fields: tuple[str, ...]) -> IsolationPolicy:
+    """The usual group with other fields."""
+    return msgspec.structs.replace(GROUP, auto_failover_policy=Failover(FailoverLimits(least, usage)), **fields)
+
+
+HELPED = group(secondary=("10.0.2.*",))
+REACH = Reach(
+    ("shop/carts", "shop/orders", "store/all"), ("10.0.1.1:8080", "10.0.1.2:8080", "10.0.2.1:8080", "10.0.3.1:8080")
+)
+
+
+@cases(
+    "before, after, headline, words",
+    ("set", None, GROUP, "keeps other namespaces from the group's brokers", "on 10.0.1.1:8080, 10.0.1.2:8080 any"),
+    ("deleted", GROUP, None, "takes the group's brokers from 2 namespaces", "bundles of shop/carts, shop/orders are"),
+    (
+        "more brokers",
+        GROUP,
+        group(primary=("10.0.[13].*",)),
+        "keeps other namespaces from",
+        "on 10.0.3.1:8080 any",
+    ),
+    ("fewer brokers", GROUP, group(primary=("10.0.1.1",)), "takes brokers from the group", "on 10.0.1.2:8080 any more"),
+    ("wider", GROUP, group(namespaces=("s.*/.*",)), "keeps 1 more namespace to the group's", "store/all may be on no"),
+    (
+        "narrower",
+        GROUP,
+        group(namespaces=("shop/o.*",)),
+        "takes the group's brokers from 1 namespace",
+        "shop/carts are",
+    ),
+    ("no secondary", HELPED, GROUP, "drops secondary brokers", "no broker of 10.0.2.* helps shop/carts, shop/orders"),
+    (
+        "later help",
+        HELPED,
+        group("1", secondary=HELPED.secondary),
+        "help later",
+        "fewer than 1 of the primary brokers run",
+    ),
+)
+def test_a_policy_warns_of_what_somebody_loses(
+    before: IsolationPolicy | None, after: IsolationPolicy | None, headline: str, words: str
+) -> None:
+    change = msgspec.structs.replace(ISOLATION, before=before, after=after)
+    warning = kind_of(change).warning(a_step(change, reach=REACH))
     assert warning is not None
-    assert "other namespaces" in warning.headline
-    assert back.warning(None) is None
+    assert headline in warning.headline
+    assert words in str(warning.words)
+
+
+@row_by_row(
+    "before, after",
+    (GROUP, HELPED),
+    (GROUP, group("3")),
+    (GROUP, group(usage="90")),
+)
+def test_a_policy_that_takes_nothing_from_anybody_warns_of_nothing(
+    before: IsolationPolicy, after: IsolationPolicy
+) -> None:
+    change = msgspec.structs.replace(ISOLATION, before=before, after=after)
+    assert kind_of(change).warning(a_step(change, reach=REACH)) is None
+
+
+@cases(
+    "after, words",
+    ("its threshold", group(usage="90"), "usage_threshold 80 → shop/.* on 10.0.1.* (2 at least), usage_threshold 90"),
+    ("no failover", group("0"), "(2 at least) → shop/.* on 10.0.1.* (0 at least)"),
+    ("a number as text", msgspec.structs.replace(GROUP, auto_failover_policy=Failover(FailoverLimits(2, "80"))), ":2,"),
+)
+def test_policies_that_differ_never_read_alike(after: IsolationPolicy, words: str) -> None:
+    """Whatever they differ in is shown."""
+    told = kind_of(msgspec.structs.replace(ISOLATION, before=GROUP, after=after)).describe()
+    before, _, then = told.partition(": ")[2].partition(" → ")
+    assert before != then
+    assert words in told
 
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])
 def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
     change = ChangeSetting(namespace="shop/orders", name=name, before=None, after=HOLD)
-    warning = kind_of(change).warning(None)
+    warning = kind_of(change).warning(a_step(change))
     assert warning is not None
     assert warning.guard in {guard.name for guard in GUARDS}
 
@@ -170,7 +245,7 @@ def test_a_quota_with_more_room_stops_nobody_anew(before: int | None, after: int
     change = ChangeSetting(
         namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=quotas[0], after=quotas[1], inherited=None
     )
-    assert (kind_of(change).warning(None) is not None) is warned
+    assert (kind_of(change).warning(a_step(change)) is not None) is warned
 
 
 SEEN_TWICE = (msgspec.structs.replace(a_finding(), snapshots_in_a_row=2),)

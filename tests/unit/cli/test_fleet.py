@@ -11,7 +11,16 @@ import psutil
 import pytest
 import yaml
 
-from lab.simulator import ClusterSpec, Delay, Fault, running_simulator
+from lab.simulator import (
+    ClusterSpec,
+    Delay,
+    Fault,
+    NamespaceSpec,
+    ReplicatorSpec,
+    SubscriptionSpec,
+    TopicSpec,
+    running_simulator,
+)
 from pulsar_steward.cli import fleet
 from pulsar_steward.cli.fleet import FleetTarget, members_of, side_by_side
 from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
@@ -120,6 +129,43 @@ def test_one_that_hangs_and_one_that_refuses_do_not_stop_the_others(
     everything = ended.out + ended.err + (tmp_path / "out.json").read_text(encoding="utf-8")
     assert TOKEN not in everything
     assert "another.token" not in everything
+
+
+def replicating(name: str, other: str, *more: NamespaceSpec) -> ClusterSpec:
+    """A cluster whose topics wait for another one, to which nothing is connected, in either direction."""
+    cut = ReplicatorSpec(other, backlog=300, connected=False)
+    reader = SubscriptionSpec("billing", consumers=1, messages_per_entry=10)
+    orders = TopicSpec("orders", partitions=3, producers=1, rate_in=5.0, subscriptions=(reader,), replicators=(cut,))
+    geo = NamespaceSpec("shop/geo", topics=(orders,), policies={"replication_clusters": [name, other]})
+    return ClusterSpec(brokers=1, cluster=name, namespaces=(geo, *more))
+
+
+def test_a_link_that_is_cut_is_one_trouble_of_two_clusters(steward: Steward, tmp_path: Path) -> None:
+    """Both clusters are named, none of them tells it as its own, and the setting that one end has alone is told."""
+    alone = NamespaceSpec("shop/alone", policies={"replication_clusters": ["east", "west"]})
+    with (
+        running_simulator(replicating("east", "west", alone)) as east,
+        running_simulator(replicating("west", "east", NamespaceSpec("shop/alone"))) as west,
+    ):
+        file = written(tmp_path, each("e", east.admin_urls), each("w", west.admin_urls))
+        ended = steward("checkup", "--fleet", file, "--json", tmp_path / "out.json")
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    told = [one for one in document["in_common"] if one["check_id"] == "replication-stopped"]
+    assert [(one["severity"], sorted(one["clusters"])) for one in told] == [("warning", ["e", "w"])]
+    assert all(one["at_links"] for one in document["clusters"])
+    there, back = document["links"]
+    assert (there["sender"], there["receiver"], back["sender"], back["receiver"]) == ("e", "w", "w", "e")
+    names = {one["namespace"]: one for one in there["namespaces"]}
+    assert names["shop/geo"]["sent"] == {
+        "namespace": "shop/geo", "remote": "west", "topics": 3, "waiting": 3, "cut": 3, "entries": 900,
+        "messages": 9000, "rate_out": 0.0, "delay_seconds": None, "inbound": 0, "rate_in": 0.0,
+    }  # fmt: skip
+    assert (names["shop/alone"]["exists"], names["shop/alone"]["mutual"]) == (True, False)
+    said = " ".join(ended.out.split())
+    assert said.count("replication between e and w is cut: 900 entries wait to be sent from e to w") == 1
+    assert "one-sided, as information: w does not name it in turn: shop/alone" in said
+    assert said.count("Replication to another cluster stands still") == 0
 
 
 def test_whoever_ends_the_command_ends_every_process(tmp_path: Path) -> None:

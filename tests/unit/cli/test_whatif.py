@@ -11,6 +11,7 @@ import pytest
 from pulsar_steward.model.units import GIB
 from tests.cases import row_by_row
 from tests.unit.planners.clusters.members import NOW, Held, write_member
+from tests.unit.planners.clusters.replicating import BOTH, ORDERS, subscribed, taken, topic_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +88,24 @@ def test_members_are_the_clusters_at_home(
     assert "declare it differently" in steward("whatif", "--logical", "orders").err
 
 
+def test_what_the_others_would_miss(steward: Steward, tmp_path: Path, golden: Golden) -> None:
+    """In one table: what nobody else serves first, then what waits; the same for programs."""
+    serving = {ORDERS: BOTH, "acme/a-name-that-is-long": BOTH, "acme/own": ("east",), "acme/quiet": BOTH}
+    waits = {"cluster": "west", "backlog_entries": 30, "delay_seconds": 90}
+    topics = [topic_of(**waits), topic_of("acme/own"), topic_of("acme/quiet", cluster="west")]
+    held = [subscribed(messages_per_entry=10), subscribed(subscription="audit")]
+    taken(tmp_path, "east", *topics, serving=serving, subscriptions=held)
+    taken(tmp_path, "west", topic_of(), serving=serving, subscriptions=[subscribed()])
+    ended = steward("whatif", "--snapshots", tmp_path, "--lose", "east")
+    assert (ended.code, ended.err) == (0, "")
+    assert max(map(len, ended.out.splitlines())) <= 80
+    golden(ended.out)
+    loss = json.loads(steward("whatif", "--snapshots", tmp_path, "--lose", "east", "--json").out)["loss"]
+    assert [(each["namespace"], each["entries"]) for each in loss["namespaces"]] == [
+        ("acme/own", None), (ORDERS, 30), ("acme/a-name-that-is-long", None), ("acme/quiet", 0),
+    ]  # fmt: skip
+
+
 @row_by_row(
     "options, words",
     (["--add-cluster", "south"], "give it as NAME=NUMBER[@REGION]"),
@@ -95,6 +114,7 @@ def test_members_are_the_clusters_at_home(
     (["--remove-brokers", "east=1@eu"], "give it as NAME=NUMBER"),
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
     (["--traffic", "nan"], "greater than or equal to 0"),
+    (["--lose", "nowhere"], "members are east, west"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
     (["--logical", "orders"], "none is declared"),
 )

@@ -25,7 +25,7 @@ from lab.simulator.brokers import default_configuration
 from lab.simulator.stats import replicator
 from pulsar_steward.apply.live_topics import _figures
 from pulsar_steward.collect.arrow import UNREAD, answer_schema, as_answer
-from pulsar_steward.collect.broker_responses import KEPT, kept
+from pulsar_steward.collect.broker_responses import KEPT, SWITCHES, kept
 from pulsar_steward.collect.bundles import BundleSum, SystemBundle, as_owned_now, owned_by_namespace, placement
 from pulsar_steward.collect.pending import Recent
 from pulsar_steward.collect.positions import worst
@@ -37,7 +37,7 @@ from pulsar_steward.policy.schema import CollectPolicy
 from pulsar_steward.pulsar.statistics import BundleStatistics, TopicStatistics, bundles_in
 from pulsar_steward.snapshots.database import schema_of
 from tests.cases import row_by_row
-from tests.unit.collect.test_reading import read_first
+from tests.unit.collect.test_reading import OF_OTHER_VERSIONS, read_first
 
 
 def test_an_answer_is_of_one_table_only() -> None:
@@ -169,17 +169,17 @@ def test_a_rate_that_is_no_number_is_not_known_for_a_move() -> None:
     assert [_figures(name, each, {}).rate_in for name, each in bundle.topics.items()] == [None, 7.0]
 
 
-SINCE_4_2 = {"loadBalancerSheddingExcludedNamespaces"}
 SECRET = re.compile(r"(?i)pass|token|secret|credential|auth|param|key(store|file|path)|private|sasl|url|path|file")
 
 
 def test_no_setting_that_may_hold_a_secret_is_kept() -> None:
-    assert [key for key in KEPT if SECRET.search(key)] == []
+    assert {key for key in KEPT if SECRET.search(key)} == SWITCHES
 
 
 def test_of_a_broker_that_tells_its_passwords_none_is_kept() -> None:
     """The kept settings hold no secret, although every setting that is not on the list contains one."""
     told = {key: value if key in KEPT else "s3cr3t" for key, value in default_configuration().items()}
+    told |= dict.fromkeys(SWITCHES, "s3cr3t")
     told |= {"brokerClientAuthenticationParameters": "token:s3cr3t", "managedLedgerPassword": "s3cr3t"}
 
     found = kept(told)
@@ -189,8 +189,9 @@ def test_of_a_broker_that_tells_its_passwords_none_is_kept() -> None:
 
 
 def test_the_names_are_those_of_a_real_broker() -> None:
-    """Every kept setting is one that a broker of 4.0.7 has, except for a setting that was added in 4.2."""
-    assert kept(default_configuration()) == {key: default_configuration()[key] for key in sorted(KEPT - SINCE_4_2)}
+    """Every kept setting is one that a broker of 4.0.7 has, except for those of other versions."""
+    there = sorted(KEPT - OF_OTHER_VERSIONS)
+    assert kept(default_configuration()) == {key: default_configuration()[key] for key in there}
 
 
 SIXTEEN = ranges_of([hex(min(number * 0x10000000, 0xFFFFFFFF)) for number in range(17)])
@@ -330,6 +331,20 @@ def test_what_brokers_tell_of_each_remote_cluster_is_kept() -> None:
     ]
 
 
+def test_what_comes_from_a_remote_cluster_is_told_while_it_is_connected() -> None:
+    """Brokers tell 0 of a cluster that is not connected, and of what waits without a connection: that is no figure."""
+    specs = (
+        ReplicatorSpec("east", 3, delay_s=4, inbound=True, rate_in=2.0),
+        ReplicatorSpec("west", 3, connected=False, delay_s=4, rate_in=2.0),
+    )
+    _, both = replicated(**{each.cluster: replicator(each) for each in specs})
+    names = ("delay_seconds", "inbound", "message_rate_in")
+    assert [tuple(each[name] for name in names) for each in json.loads(both or "")] == [
+        (4, True, 2.0),
+        (None, False, None),
+    ]
+
+
 def test_what_a_broker_leaves_out_is_no_trouble() -> None:
     """Rates that a broker leaves out are 0, and the state of the connection is unknown."""
     _, told = replicated(west={"replicationBacklog": 7})
@@ -339,4 +354,7 @@ def test_what_a_broker_leaves_out_is_no_trouble() -> None:
         "backlog_entries": 7,
         "message_rate_out": 0.0,
         "expired_rate": 0.0,
+        "delay_seconds": None,
+        "inbound": False,
+        "message_rate_in": None,
     }

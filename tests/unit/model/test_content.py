@@ -91,9 +91,10 @@ def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
     ("moves are about brokers", (a_step(), a_step(a_move(namespace="a/b"))), "tc_balance"),
     ("split", (a_step(a_split(namespace="a/b")), a_step(a_move(namespace="a/b"))), "tc_balance a/b"),
     ("a setting", (a_step(TTL),), "tc_balance a/b"),
+    ("moves to a group are about the group", (a_step(a_move(namespace="a/b"), group="shop"),), "tc_balance shop"),
 )
 def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: str) -> None:
-    """A goal is the kind of a batch, with the namespace unless the batch consists of moves only."""
+    """A goal is the kind of a batch, with the namespace or group unless it only moves bundles between brokers."""
     assert goal_of(a_batch(*steps)) == goal
 
 

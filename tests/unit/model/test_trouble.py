@@ -28,11 +28,11 @@ def found(
     check_id: str,
     subject: str,
     severity: Severity = Severity.CRITICAL,
-    figures: QuotaFigures | None = None,
+    figures: QuotaFigures | dict[str, int] | None = None,
     evidence: str = "…",
 ) -> Finding:
     """A finding."""
-    by_name = figures.by_name if figures else {}
+    by_name = figures.by_name if isinstance(figures, QuotaFigures) else figures or {}
     return Finding(check_id=check_id, severity=severity, subject=subject, evidence=evidence, figures=by_name)
 
 
@@ -148,6 +148,29 @@ def test_what_is_only_counted_is_counted_once() -> None:
 def test_what_a_full_topic_risks_at_a_restart_is_no_second_trouble() -> None:
     (trouble,) = troubles(found("backlog-near-quota", TOPIC, figures=FULL), found("producer-hold-restart-risk", TOPIC))
     assert (trouble.harm, trouble.harmful, trouble.count) == (Harm.CUT_OFF, "backlog-near-quota", 2)
+
+
+def test_a_crowded_topic_and_its_broker_are_one_trouble() -> None:
+    """Where the topic's clients are all that the broker carries more than the others, and no other load is."""
+    crowd = found(
+        "consumer-fanout", TOPIC, evidence=f"{TOPIC} on b-1:8080 has 9 consumers.", figures={"consumers": 9_000}
+    )
+    skew = {"clients": 10_000, "others_median_clients": 900}
+    (trouble,) = troubles(crowd, found("broker-load-skew", "b-1:8080", figures=skew))
+    assert (trouble.root, trouble.harm, trouble.where, trouble.count) == (
+        "consumer-fanout",
+        Harm.AT_RESTART,
+        TOPIC,
+        2,
+    )
+    apart = {
+        "another broker": ("b-2:8080", skew),
+        "more than the topic": ("b-1:8080", {**skew, "clients": 12_000}),
+        "topics as well": ("b-1:8080", {**skew, "topics": 900, "others_median_topics": 9}),
+    }
+    for why, (broker, figures) in apart.items():
+        joined = troubles(crowd, found("broker-load-skew", broker, figures=figures))
+        assert [each.root for each in joined] == ["consumer-fanout", "broker-load-skew"], why
 
 
 def test_of_lists_of_different_topics_the_cause_is_one() -> None:

@@ -13,6 +13,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import EndReason
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.isolation import Reach
 from pulsar_steward.model.loss import InFlight, Loss
 from pulsar_steward.model.plan import Batch, Plan, content_digest, goal_of, loses_more, numbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -23,6 +24,7 @@ from pulsar_steward.orchestration.publish import Publication, SnapshotView, deci
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_step, broker
 from tests.cases import cases
+from tests.unit.changes.test_kinds import ISOLATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -186,6 +188,18 @@ def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None
     publication = decided([batch], standing, [rejected(SHOP, 1)])
     assert publication.ask is asks
     assert bool(publication.questions.ended) is (stands and asks)
+
+
+GROUP, WIDER_GROUP = (
+    a_batch(a_step(ISOLATION, reach=Reach(names, ("10.0.1.1:8080",)))) for names in (("shop/a",), ("shop/a", "shop/b"))
+)
+
+
+def test_a_group_that_matches_others_by_now_is_asked_anew_unless_it_was_rejected() -> None:
+    """An approval is of the namespaces and brokers that matched; a rejection is of the policy, whatever matches."""
+    assert not decided([GROUP], [asked(1, GROUP)]).ask
+    assert decided([WIDER_GROUP], [asked(1, GROUP)]).ask
+    assert not decided([WIDER_GROUP], [], [rejected(GROUP, 1)]).ask
 
 
 def test_a_greater_loss_than_was_rejected_is_asked() -> None:

@@ -13,9 +13,9 @@ import yaml
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.plan import ROLLBACK, Batch, goal_of
+from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, goal_of
 from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, SetIsolation
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
 from pulsar_steward.orchestration.asked import AskedBatch, RejectedBatch, SilencedGoal
 from pulsar_steward.orchestration.observing import plan_around_noes
@@ -38,9 +38,18 @@ from tests.unit.orchestration.test_publish import (
     in_short,
     rejected,
 )
+from tests.unit.planners.bundles.test_groups import BOTH, scene
 from tests.unit.planners.proposals import KNOWN
 from tests.unit.planners.test_nearly_full import HOLD, KEPT, ORDERS, a_namespace, found
 
+SHOP_GROUP, NEWS_GROUP = (
+    a_batch(a_step(group=name), kind=BROKER_GROUP, findings=(a_finding(check_id="broker-groups", subject=name),))
+    for name in ("shop", "news")
+)
+WHOLE_SHOP_GROUP = msgspec.structs.replace(
+    SHOP_GROUP,
+    steps=(a_step(SetIsolation(pulsar_cluster="local", policy="shop", before=None, after=None)), *SHOP_GROUP.steps),
+)
 WORSE = msgspec.structs.replace(SHOP_LATER, findings=(a_finding(Severity.CRITICAL),))
 
 
@@ -81,6 +90,9 @@ def decided(
     ("never, however bad", WORSE, silenced(SHOP, days=None), False),
     ("never, whatever it was", SHOP_LOSES, silenced(None, days=None), False),
     ("never of another namespace", BANK, silenced(SHOP, days=None), True),
+    ("never of another group", NEWS_GROUP, silenced(SHOP_GROUP, days=None), True),
+    ("never of this group, whose policy is set by now", SHOP_GROUP, silenced(WHOLE_SHOP_GROUP, days=None), False),
+    ("never of this group, whose policy somebody took back", WHOLE_SHOP_GROUP, silenced(SHOP_GROUP, days=None), False),
 )
 @pytest.mark.parametrize("view", SnapshotView)
 def test_what_is_silent_is_not_asked(batch: Batch, silence: SilencedGoal, asks: bool, view: SnapshotView) -> None:
@@ -288,3 +300,13 @@ def test_settings_that_nobody_is_asked_about_keep_no_others_waiting(kept: Retent
         (waits,) = (note for note in plan.notes if "changes other settings of it first" in note)
         assert "neither a longer time to live" in waits
         assert any("other changes need not wait for it" in note for note in plan.notes)
+
+
+def test_a_group_that_nobody_is_asked_about_keeps_no_other_waiting() -> None:
+    """Two groups leave too few brokers together: the second is asked about once a person said no to the first."""
+    facts = scene(5, (), *BOTH)
+    (unwanted,) = plan_around_noes(facts, [], []).batches
+    noes: tuple[list[RejectedBatch], list[SilencedGoal]] = ([], [silenced(unwanted, days=None)])
+    plan = plan_around_noes(facts, *noes)
+    (question,) = decide(plan, SnapshotView.COMPLETE, (), *noes).questions.asked
+    assert (unwanted.title.partition(":")[0], question.goal) == ("Group news", "broker_group shop")

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 HOSTILE = '"><script>window.taken=1</script>\u202e<img src=x onerror=taken=1>'
 """A name that wants to be more than text."""
 
+UNBROKEN = f"persistent://acme/orders/{'long' * 15}"
+"""A name without a place to break a line."""
+
 QUARTER = timedelta(minutes=15)
 CLUSTERS = ("east", "west", "north")
 EVERY = "pulsar_remediate/scheduled__2026-03-01T12:00:00+00:00"
@@ -270,6 +273,7 @@ class Telling:
             cluster=cluster,
             snapshot_id=f"{cluster}-{stamp(at)}",
             policy_digest=policy.digest,
+            notes=(f"{UNBROKEN}: nothing is proposed.",),
             pulsar_cluster=ClusterIdentity(name=cluster, metadata_id="0123456789abcdef"),
         )
         self._writer.record_plan(plan, at, policy=policy, supersede=older)

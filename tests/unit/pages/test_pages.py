@@ -15,6 +15,7 @@ from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision, EndReason, Outcome
+from pulsar_steward.model.isolation import Reach
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
@@ -27,8 +28,20 @@ from pulsar_steward.report.details import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
+from tests.unit.changes.test_kinds import ISOLATION
 from tests.unit.pages.conftest import Client, pages_of
-from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of, system_bundles, tc_batch
+from tests.unit.pages.scenes import (
+    EVERY,
+    HOSTILE,
+    QUARTER,
+    Telling,
+    observed,
+    quota_batch,
+    sources_of,
+    system_bundles,
+    tc_batch,
+    troubled,
+)
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
@@ -511,6 +524,32 @@ def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> 
     for said in ("Stale: seen 10 h ago", "Partial: 2 of 3 brokers read.", "Unread: broker-02:8080"):
         assert read.index(said) < read.index("Guide five sections")
     assert "Nothing was found. But the snapshot is partial." in read
+    assert "No look since" in words(client, "/clusters/north?since=8h")
+
+
+def test_a_plan_that_waits_says_how_old_its_look_is(tmp_path: Path, writer: LedgerWriter) -> None:
+    """Whoever answers sees that observations stopped; findings are no older than the last look."""
+    telling = Telling(writer)
+    plan = telling.planned("late", [quota_batch()], NOW - 30 * QUARTER)
+    telling.asked(plan, "b2", f"{EVERY}/7", NOW - QUARTER)
+    at = NOW - 40 * QUARTER
+    observed(tmp_path / "snapshots", "late", at, **troubled(1, at))
+    client = pages_of(tmp_path)
+
+    assert "Stale: seen 10 h ago" in words(client, f"/plans/{plan.plan_id}")
+    assert "10 h 45 min" not in words(client, "/clusters/late?size=500")
+
+
+def test_a_forecast_of_restarts_warns_of_them(client: Client) -> None:
+    """Some seconds without service are not the worst of it where clients could not come back."""
+    read = words(client, "/clusters/east")
+    restarts = read[read.index("Restarts how long") :]
+    assert restarts.index("Restart no broker") < restarts.index("Clean shutdown")
+
+
+def test_information_is_no_further_trouble(client: Client) -> None:
+    """The headline does not count it."""
+    assert "1 for information" in words(client, "/clusters/east")
 
 
 def test_a_cluster_that_was_planned_for_and_never_observed(copied: Path, plans: Plans) -> None:
@@ -550,3 +589,12 @@ def test_before_anything_was_observed(tmp_path: Path) -> None:
     client = pages_of(tmp_path)
     assert "No cluster was observed yet." in words(client, "/")
     assert "Nothing of that kind is in the ledger." in words(client, "/history")
+
+
+def test_a_steps_page_names_all_that_a_policy_matches(tmp_path: Path, writer: LedgerWriter) -> None:
+    """An approval is of these namespaces and brokers, however many there are."""
+    names = tuple(f"shop/n{number:02}" for number in range(40))
+    step = a_step(ISOLATION, reach=Reach(names, ("10.0.1.1:8080",)))
+    plan = Telling(writer).planned("east", [a_batch(step)], NOW)
+    read = words(pages_of(tmp_path), f"/plans/{plan.plan_id}/steps/b1.s01")
+    assert f"Matches {', '.join(names)}, 10.0.1.1:8080" in read

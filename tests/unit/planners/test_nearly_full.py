@@ -149,7 +149,12 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
 @cases(
     "fact, fields, words",
     ("enough", {"peak": GIB, "full": (FullTopic(topic=topic_of(ORDERS), backlog_bytes=GIB),)}, {}, "is large enough"),
-    ("topic", {}, remedy(raise_most_megabytes=5 * 1024), "most_megabytes allows 5 GiB at most, no more than it is"),
+    (
+        "topic",
+        {},
+        remedy(raise_most_megabytes=5 * 1024),
+        "allows 5 GiB of the 19.16 GiB needed, no more than it is",
+    ),
     ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is"),
     ("own", {}, {"findings": (found(limit_bytes=5),)}, "the topic's own"),
     ("guard", {}, {"quotas_are_checked": None}, "quotas_checked"),
@@ -214,10 +219,12 @@ def test_topics_that_are_not_listed_share_the_bytes_of_the_policy() -> None:
     """Unlisted findings may be of the namespace: its quota is raised by no more than leaves room for them too."""
     policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8 * 1024})
 
-    alone, among = (
-        changes(proposed(a_namespace(), policy=policy, unlisted=unlisted)) for unlisted in ({}, {"backlog-growing": 1})
+    alone, among, elsewhere = (
+        changes(proposed(a_namespace(), policy=policy, unlisted={"backlog-growing": unlisted}))
+        for unlisted in ({}, {"": 1}, {CARTS: 1})
     )
 
+    assert elsewhere == alone
     assert [(holder, name) for holder, name, _ in alone][-1] == (ORDERS, SIZE)
     assert among != alone
     assert all(not isinstance(value, BacklogQuota) or value.limit_bytes <= 14 * GIB for *_, value in among)

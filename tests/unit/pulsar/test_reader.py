@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Precondition, RedirectRefused
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.pulsar.reader import Reader
+from pulsar_steward.pulsar.reader import ClusterAddress, ClusterMigration, Reader
 from tests.unit.pulsar.scripted import MEMBERS, Reply, ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ CLUSTERS = answer({"replication_clusters": ["local", "west"], "allowed_clusters"
 AT = ("pulsar/system", BUNDLE)
 A = ("local", "a:8080")
 PLACED = {TC: 1103633926}
+EAST = "/admin/v2/clusters/east"
 RACKS = "/admin/v2/bookies/racks-info"
 SPACED = "/admin/v2/persistent/a/x/t%201%2F2/partitions"
 ANSWERS: list[tuple[str, tuple[Any, ...], str, Reply, Any]] = [
@@ -70,6 +71,11 @@ ANSWERS: list[tuple[str, tuple[Any, ...], str, Reply, Any]] = [
     ("namespace_policies", ("a/x",), NAMESPACE, answer(POLICIES), POLICIES),
     ("remotes_of", ("a/x",), NAMESPACE, answer({"replication_clusters": ["b", "a", "a"]}), {"a", "b"}),
     ("remotes_of", ("a/x",), NAMESPACE, answer({}), None),
+    ("allowed_clusters", ("a",), "/admin/v2/tenants/a", answer({"allowedClusters": ["b", "a"]}), {"a", "b"}),
+    ("allowed_clusters", ("a",), "/admin/v2/tenants/a", answer({"reason": "none"}, status=404), None),
+    ("clusters", (), "/admin/v2/clusters", answer(["east", "global"]), ("east", "global")),
+    ("address_of", ("east",), EAST, answer({"serviceUrl": "http://e:8080"}), ClusterAddress("http://e:8080")),
+    ("partitioned", ("a/x",), "/admin/v2/persistent/a/x/partitioned", answer(["p/b", "p/a"]), ("p/a", "p/b")),
     ("own_settings", ("a/x",), NAMESPACE, answer(OWN_SETTINGS), AS_OWN),
     ("own_settings", ("a/x",), NAMESPACE, answer({"backlog_quota_map": {}}), {}),
     ("boundaries", ("a/x",), BUNDLES, answer({"boundaries": EDGES, "numBundles": 2}), tuple(EDGES)),
@@ -180,11 +186,22 @@ def test_bookies_of_a_namespace_are_those_of_its_groups(
     assert (groups, reader.bookies_in(groups)) == expected
 
 
+@pytest.mark.parametrize(("own_path", "path"), [(True, f"{EAST}/migrate"), (False, EAST)])
+def test_migration_has_a_path_of_its_own_since_3_2(
+    own_path: bool, path: str, reader: Reader, broker: ScriptedBroker
+) -> None:
+    """Without a document of it, nobody ever began one."""
+    assert reader.migration_of("east", own_path=own_path) == ClusterMigration()
+    broker.on(path, answer({"migrated": True, "migratedClusterUrl": {"brokerServiceUrl": "pulsar://w:6650"}}))
+    begun = ClusterMigration(migrated=True, migrated_cluster_url=ClusterAddress(service="pulsar://w:6650"))
+    assert reader.migration_of("east", own_path=own_path) == begun
+
+
 def test_every_method_is_tried() -> None:
-    """Every method of the reader that asks a broker is in the table above or in a test of the contract."""
+    """Every method of the reader that asks a broker is in the table, another test here or one of the contract."""
     methods = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}
     tried = {name for name, *_ in ANSWERS}
-    contract = [file.read_text(encoding="utf-8") for file in CONTRACT.glob("test_*.py")]
+    contract = [file.read_text(encoding="utf-8") for file in (*CONTRACT.glob("test_*.py"), Path(__file__))]
     asked = {name for text in contract for name in re.findall(r"\breader\.(\w+)\(", text)}
     assert methods - {"at", "close", "url_of"} <= tried | asked
 

@@ -10,10 +10,11 @@ import pytest
 
 from pulsar_steward.facts.backlogs import Backlog, evicted
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
-from pulsar_steward.model.step import AddPartitions, ChangeSetting, RaiseCoordinators, Touched
+from pulsar_steward.model.step import AddPartitions, ChangeSetting, GuardResult, RaiseCoordinators, Touched
 from pulsar_steward.report.approval import body, subject
 from pulsar_steward.report.decision import DecisionCard, decision_of, headline
 from pulsar_steward.report.what_changed import Former
@@ -30,9 +31,10 @@ from tests.builders import (
     broker,
 )
 from tests.questions import FIRST
-from tests.unit.changes.test_kinds import ISOLATION
+from tests.unit.changes.test_kinds import FEW, ISOLATION, NOBODY, REACH, group
 
 if TYPE_CHECKING:
+    from pulsar_steward.model.finding import Finding
     from tests.golden import Golden
 
 MAX_WORDS = 120
@@ -74,7 +76,21 @@ KINDS = {
         a_step(ISOLATION, undo=ISOLATION.inverse),
         *[a_step(a_move(), undo=None)] * 60,
         kind=BROKER_GROUP,
-        title="Group shop: set its isolation policy without an unload, then move 60 bundles to its brokers",
+        title="Group shop: set its isolation policy, then move 60 bundles to its brokers",
+    ),
+    "a group that nobody can undo": batch_of(
+        a_step(
+            msgspec.structs.replace(
+                ISOLATION,
+                before=group("3", primary=("10.0.1.*", "10.0.2.*", "10.0.3.*"), secondary=("10.0.4.*",)),
+                after=group("1", namespaces=("shop/.*", "store/.*", "stock/.*"), secondary=("10.0.5.*",)),
+            ),
+            reach=REACH,
+            touched=NOBODY,
+        ),
+        *[a_step(a_move(namespace="shop/a"), undo=None, touched=FEW)] * 60,
+        kind=BROKER_GROUP,
+        title="Group shop: set its isolation policy, then move 60 bundles to its brokers",
     ),
     "a deletion": batch_of(a_step(a_deletion("persistent://shop/a/t"), loss=LOST)),
     "an eviction": batch_of(a_step(evicting(1), loss=LOST, undo=evicting(1).inverse)),
@@ -157,6 +173,53 @@ def test_a_raised_quota_that_evicts_is_not_said_to_stop_producers() -> None:
     assert raised.rejected == "If rejected, brokers go on evicting unread messages over the present limit."
     held = card(of_quotas(quota(20, QuotaPolicy.HOLD), quota(40, QuotaPolicy.HOLD)))
     assert held.rejected == "If rejected, the trouble stays."
+
+
+def near(topic: str, backlog: int) -> Finding:
+    """A topic over a quota that holds its producers, with a backlog of so many GiB."""
+    figures = {"backlog_bytes": backlog << 30, "bytes_percent": 120, "holds_producers": 1}
+    return a_finding(
+        Severity.CRITICAL,
+        check_id="backlog-near-quota",
+        subject=f"persistent://shop/a/{topic}",
+        evidence="It is full.",
+        figures=figures,
+    )
+
+
+def test_the_largest_finding_is_the_reason_and_names_its_subject() -> None:
+    """A card without the name of a topic sends nobody anywhere."""
+    batch = msgspec.structs.replace(KINDS["moves"], findings=(near("small", 1), near("large", 9), near("middle", 3)))
+    assert card(batch).why == "Why: persistent://shop/a/large: It is full."
+
+
+def test_a_rejection_names_the_harm_that_goes_on() -> None:
+    """Where a finding cuts clients off now; of any other the trouble stays."""
+    raised = of_quotas(quota(20, QuotaPolicy.HOLD), quota(40, QuotaPolicy.HOLD))
+    outage = msgspec.structs.replace(raised, findings=(*raised.findings, near("t", 30)))
+    assert card(outage).rejected == "If rejected, this goes on: PRODUCERS CUT OFF."
+
+
+def test_a_lower_quota_stops_only_those_over_it() -> None:
+    """A guard has compared the largest backlog: where it passes, no producer is stopped now."""
+    room = GuardResult(guard="quota_room", passed=True, reason="the largest backlog is 1 GiB")
+    for guards, more in (((room,), "; none is over it now"), ((), "")):
+        lowered = of_quotas(quota(20, QuotaPolicy.HOLD), quota(9, QuotaPolicy.HOLD), guards=guards)
+        assert card(lowered).beware == (f"1 step: stops producers of topics over the new limit{more}.",)
+
+
+def test_a_partial_snapshot_is_on_the_card() -> None:
+    """Before the changes that were planned from it, however little room there is."""
+    for unread, words in (((broker(2),), f"{broker(2)} was"), ((broker(2), "a/b"), f"{broker(2)} and 1 more were")):
+        plan = msgspec.structs.replace(a_plan(KINDS["moves"]), unread=unread)
+        shown = decision_of(plan, KINDS["moves"], NIGHT, now=NOW)
+        assert shown.lines_of_request[0] == f"The snapshot is partial: {words} not read."
+
+
+def test_findings_that_are_only_counted_are_not_left_out() -> None:
+    """A batch solves at least what is listed."""
+    batch = msgspec.structs.replace(KINDS["moves"], findings=(near("t", 9),), unlisted=183)
+    assert card(batch).worth.endswith("fixes at least 1 critical finding.")
 
 
 def test_a_quota_without_loss_is_named_only_where_there_is_one() -> None:

@@ -15,6 +15,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.moves import MoveTimes
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.isolation import Reach
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.risk import Risk
@@ -29,6 +30,7 @@ from pulsar_steward.report.worth import worth_in_brief, worth_in_words
 from tests.builders import NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step, broker
 from tests.cases import row_by_row
 from tests.questions import question
+from tests.unit.changes.test_kinds import ISOLATION
 
 if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
@@ -63,6 +65,11 @@ def test_steps_that_were_added_and_left_out() -> None:
     assert differences(MOVE) == (f"Added: b1.s02, {kind_of(OTHER.change).describe()}.", "1 step as before.")
     third = a_step(a_move(bundle="0x20000000_0x30000000"))
     assert differences(MOVE, OTHER, third) == (f"Left out: {kind_of(third.change).describe()}.", "2 steps as before.")
+
+
+def test_namespaces_that_match_a_policy_by_now_are_named() -> None:
+    then, now = (a_step(ISOLATION, reach=Reach(names)) for names in (("shop/a",), ("shop/a", "shop/b")))
+    assert what_changed(a_batch(now), former(then))[1] == "Changed: b1.s01, 1 more namespace matches: shop/b."
 
 
 def test_a_group_may_take_the_place_of_several_questions() -> None:

@@ -29,6 +29,7 @@ from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skew
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pulsar_steward.model.trouble import Trouble
     from tests.golden import Golden
     from tests.unit.report_checkup.conftest import Make
 
@@ -176,13 +177,61 @@ def test_not_even_a_check_is_a_reason() -> None:
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)
 
 
-def test_a_full_topic_without_a_plan_says_why() -> None:
-    """The planner's note on the namespace is the reason, in short; it is none for a trouble about something else."""
-    note = "acme/orders: its size quota is not raised: 2 topics are near it; but a.b_c allows 3 GiB at most."
+def test_a_trouble_without_a_plan_says_why() -> None:
+    """The planner's note is the reason, in short; it is none for a trouble about something else."""
+    note = "acme/orders: its size quota is not raised, as a.b_c allows 3 GiB of the 9 GiB needed: 2 topics are near it."
     topic = "persistent://acme/orders/t"
-    full = a_finding_of(Severity.CRITICAL, check_id="backlog-near-quota", subject=topic)
+    full = a_finding_of(Severity.CRITICAL, check_id=NEAR, subject=topic)
     fan = a_finding_of(Severity.CRITICAL, check_id="consumer-fanout", subject=f"{topic}-2")
     crowded, near = troubles_found(check_reports([full, fan], ()))
-    assert trouble_report(near, (), [note]).proposal == "No plan: its size quota is not raised (a.b_c)."
-    assert trouble_report(near, (), [note.replace("orders", "bills")]).proposal == "No plan now."
-    assert trouble_report(crowded, (), [note]).proposal == "No plan now."
+
+    def said(trouble: Trouble, *notes: str) -> str:
+        return trouble_report(trouble, (), notes).proposal
+
+    assert said(near, note) == "No plan: a.b_c allows 3 GiB of the 9 GiB needed."
+    assert said(near, note.replace("orders", "bills")) == "No plan now."
+    assert said(crowded, note) == "No plan now."
+    assert (
+        said(crowded, "Partitions of topics: no raise is proposed, as it is late (a.b).")
+        == "No plan: it is late (a.b)."
+    )
+    for trouble, about in ((near, "Settings: nothing"), (crowded, "Partitions of topics: no raise")):
+        partial = f"{about} is proposed, as the snapshot is partial without broker-2:8080."
+        assert said(trouble, note.replace("orders", "x"), partial) == (
+            "No plan: the snapshot is partial without broker-2:8080."
+        )
+
+
+def test_a_trouble_with_several_plans_counts_them() -> None:
+    """The one that solves most is named, and the reason why there is none for the others is told."""
+    subjects = [f"persistent://shop/{name}/t" for name in ("a", "b-1", "b-2", "c")]
+    findings = [a_finding_of(Severity.CRITICAL, check_id=NEAR, subject=each) for each in subjects]
+    (trouble,) = troubles_found(check_reports(findings, ()))
+    small, large = (
+        a_batch(batch_id=name, title=f"more for {name}", findings=tuple(some))
+        for name, some in (("b1", findings[:1]), ("b2", findings[1:3]))
+    )
+    note = "shop/c: its size quota is not raised, as a.b_c allows too little."
+
+    told = trouble_report(trouble, (small, large), [note])
+
+    assert told.batch_id == "b2"
+    assert told.proposal == ("2 plans for 3 of 4, such as: more for b2. None for the others: a.b_c allows too little.")
+    counted = msgspec.structs.replace(trouble, affected=1200)
+    assert "2 plans for 3 of the 4 listed" in trouble_report(counted, (small, large)).proposal
+
+
+def test_a_trouble_of_a_partial_snapshot_is_counted_among_those_read() -> None:
+    """Nobody knows how many topics of the unread brokers it meets."""
+    two = [a_finding_of(Severity.CRITICAL, check_id=NEAR, subject=f"persistent://shop/{each}/t") for each in "ab"]
+    for findings, where in ((two, "2 topics in 2 namespaces, of those read"), (two[:1], two[0].subject)):
+        (trouble,) = troubles_found(check_reports(findings, ()))
+        assert trouble_report(trouble, (), partial=True).where == where
+
+
+def test_a_note_on_a_namespace_is_reason_enough() -> None:
+    """The general sentence on full topics would contradict it."""
+    found = Verdict(check_id=NEAR, outlook=Outlook.FOUND, reason="e")
+    checks = check_reports((full("a"),), (found,), {NEAR: BY_ID[NEAR]})
+    plan = a_plan(notes=("shop/orders: its size quota is not raised, as there is no room.",))
+    assert not any(ONLY_SOME in each for each in planning_of(plan, checks, Policy()).reasons)

@@ -157,6 +157,22 @@ def test_the_snapshot_of_that_time_is_compared(tmp_path: Path) -> None:
     assert since_look(alone, EIGHT) is None
 
 
+def test_nothing_is_said_of_a_time_without_a_look(tmp_path: Path) -> None:
+    """The span counts from now: a snapshot from before it tells nothing of what changed since."""
+    at = NOW.astimezone(UTC)
+    for hours in (0, 2, 9):
+        _written(tmp_path, at - timedelta(hours=hours), **snapshots.skewed())
+    newest = open_snapshot(str(tmp_path / f"taken_at={at:%Y%m%dT%H%M%SZ}"))
+    late = at + timedelta(hours=7)
+
+    hour, eight = (since_look(newest, timedelta(hours=hours), now=late) for hours in (1, 8))
+
+    assert hour is not None
+    assert hour.words == "No look since 2026-03-01 12:00 UTC: what changed is not known"
+    assert eight is not None
+    assert eight.taken_at == at - timedelta(hours=2)
+
+
 def _written(folder: Path, taken_at: datetime, **rows: snapshots.Rows) -> None:
     meta = snapshots.meta(taken_at=taken_at)
     snapshots.written(folder / f"taken_at={taken_at:%Y%m%dT%H%M%SZ}", snapshot=meta, **rows)

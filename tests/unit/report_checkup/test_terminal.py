@@ -16,10 +16,9 @@ from pulsar_steward.cli.output import print_lines
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.compose import filled_in
 from pulsar_steward.report.checkup.html import as_html
-from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
-from pulsar_steward.report.checkup.text import plan_lines, wrapped
+from pulsar_steward.report.checkup.terminal import lines
+from pulsar_steward.report.checkup.text import MAX_LISTED, filled_in, plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import row_by_row
 from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, looks
@@ -97,6 +96,15 @@ def test_a_check_without_words_hides_no_reason(checkup_with: Make, golden: Golde
     text = shown(checkup_with(findings=[a_finding(check_id="ack-holes")], verdicts=verdicts))
 
     golden(part(text, "What Steward"))
+
+
+def test_an_old_snapshot_is_said_to_be_old(checkup_with: Make) -> None:
+    """Before anything that was found."""
+    checkup = checkup_with(**skewed())
+    for hours, told in ((0.4, False), (7.0, True)):
+        now = checkup.about.taken_at + timedelta(hours=hours)
+        text = "\n".join(line.plain for line in lines(checkup, 80, now=now))
+        assert ("STALE: the snapshot is 7.0 h old" in text.partition("Troubles")[0]) is told
 
 
 def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) -> None:

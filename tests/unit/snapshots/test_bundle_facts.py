@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.facts.isolation import Isolation, LoadOfBroker
+from pulsar_steward.facts.room import Usage
 from pulsar_steward.model import tables
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.setting import SettingName
-from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load, Usage
+from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, equal_ranges
@@ -228,6 +230,24 @@ def test_the_risks_of_what_drains_are_known(folder: Path) -> None:
     place = put(folder, findings=[found("broker-draining", "a:1")], namespaces=told, topics=topics)
     facts = planning(place, a_policy(brokers={"draining": ["a:1"]})).bundles
     assert [each.topic for each in facts.risks.figures[f"{NAMESPACE}/{LOWER}"]] == [TOPICS[0]]
+
+
+def test_loads_that_groups_divide(folder: Path) -> None:
+    """Topics and throughput by namespace, without heartbeats; of a broker that told no topics, none are known."""
+    told = [
+        dict(row, topics=topics, cpu_percent=12.5) for row, topics in zip(USUAL["brokers"], (5, 1, None), strict=True)
+    ]
+    meta = META | {"taken_at": TAKEN_AT, "unread_brokers": [], "isolation_json": "{}"}
+    isolation = planning(
+        put(folder, findings=[found("broker-groups", "shop")], brokers=told, snapshot=[meta])
+    ).isolation
+
+    assert isinstance(isolation, Isolation)
+    assert isolation.loads == {
+        "a:1": LoadOfBroker(topics={NAMESPACE: 4}, bytes={NAMESPACE: 301.0}, used=Usage(cpu=12.5)),
+        "b:1": LoadOfBroker(topics={NAMESPACE: 1}, bytes={NAMESPACE: 301.0}, used=Usage(cpu=12.5)),
+        "c:1": LoadOfBroker(bytes={}, used=Usage(cpu=12.5)),
+    }
 
 
 QUOTA = {

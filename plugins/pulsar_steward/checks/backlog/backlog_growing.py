@@ -296,9 +296,9 @@ CHECK = Check(
     advice=(
         "Where a dispatch rate held it back: ask who set that limit, and raise it, before you look at consumers.",
         "Look at the slowest subscription first: consumers missing, blocked, without permits, or too slow.",
-        "Compare the rates in and out: pulsar-admin topics stats; a burst of producing ends by itself.",
+        "Compare the rates in and out: `pulsar-admin topics stats TOPIC`; a burst of producing ends by itself.",
         "Add consumers, or partitions where a subscription type allows one consumer each.",
-        "Delete the subscription, with its backlog, if nobody needs it any more: pulsar-admin topics unsubscribe.",
+        "Delete the subscription and its backlog, if nobody needs it: `pulsar-admin topics unsubscribe TOPIC -s SUB`.",
         "Raise the quota before it is reached, below the retention, if bookies have room. Without a quota, set one.",
     ),
     source="docs/checks/backlog-growing.md; docs/knowledge.md B; apache/pulsar#14337",

@@ -13,6 +13,7 @@ from pulsar_steward.checks.check import Query
 from pulsar_steward.checks.clients.consumers import to_the_second
 from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD, held_words
 from pulsar_steward.decoding import convert
+from pulsar_steward.model.broker_defaults import default_number
 from pulsar_steward.model.finding import QuotaFigures
 from pulsar_steward.model.subscription import Holder, unexplained
 from pulsar_steward.model.units import bytes_in_words, counted, epoch_in_words, named, seconds_in_words
@@ -239,7 +240,7 @@ def delayed_words(row: Row) -> str:
 
 FILTERS, EXPOSED = "entryFilterNames", "exposePreciseBacklogInPrometheus"
 NO_FILTERS = ("", "[]")
-DEFAULT_SECONDS = 60
+DEFAULT_SECONDS = default_number(INTERVAL)
 
 PRECISION = Query(f"""
 select

@@ -30,6 +30,7 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, Scope, critical_or_warning, if_counted
+from pulsar_steward.model.broker_defaults import default_number
 from pulsar_steward.model.finding import QuotaFigures, Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.subscription import unexplained
@@ -116,11 +117,13 @@ BACKLOG_NEAR_QUOTA = Check(
     order=10,
     title="A topic's backlog is close to its quota, or over it",
     advice=(
-        "See what holds it. Mend a replication, compaction or deduplication that does; never delete its cursor.",
+        "See what holds it: `pulsar-admin topics stats TOPIC`.",
+        "Mend a replication, compaction or deduplication that holds it; never delete its cursor.",
         "Find out why a subscription lags: consumers missing, blocked, slow, or without permits.",
-        "Delete an application's subscription if nobody needs it any more: pulsar-admin topics unsubscribe.",
-        "Skip or expire messages that nobody needs: pulsar-admin topics skip, expire-messages; both lose them.",
-        "Raise the quota, below the retention, if bookies have room; never lower one that is nearly full.",
+        "Delete an application's subscription if nobody needs it: `pulsar-admin topics unsubscribe TOPIC -s SUB`.",
+        "Expire messages that may be lost: `pulsar-admin topics expire-messages TOPIC -s SUB -t AGE`.",
+        "Raise the quota, below the retention, if bookies have room: `pulsar-admin namespaces set-backlog-quota NS`.",
+        "Never lower a quota that is nearly full.",
         "Unload, split or restart nothing that holds this topic until its backlog is down.",
     ),
     source="docs/checks/backlog-near-quota.md; apache/pulsar#14337",
@@ -189,7 +192,7 @@ PRODUCER_HOLD_RESTART_RISK = RowCheck(
     advice=(
         "Restart no broker and unload or split no bundle that holds this topic until its backlog is down.",
         "Bring the backlog down: more or faster consumers, or mend the replication or compaction that holds it.",
-        "If a restart cannot wait, raise the quota first: pulsar-admin topics set-backlog-quota, below the retention.",
+        "If a restart cannot wait, raise the quota below the retention: `pulsar-admin topics set-backlog-quota TOPIC`.",
         "Never lower the quota of a topic in this state.",
     ),
     source="docs/checks/producer-hold-restart-risk.md",
@@ -217,7 +220,7 @@ MAX_OVER = 10_000
 
 MAX_MESSAGE = "maxMessageSize"
 
-_DEFAULT_MAX_MESSAGE_BYTES = 5 * MIB
+_DEFAULT_MAX_MESSAGE_BYTES = int(default_number(MAX_MESSAGE))
 _BATCH_BYTES = 128 * KIB
 """Size at which clients close a batch by default (`batchingMaxBytes`)."""
 
@@ -330,11 +333,11 @@ QUOTA_STUCK = RowCheck(
     order=110,
     title="A quota shuts producers out though no backlog explains it",
     advice=(
-        "Look at every cursor: pulsar-admin topics stats-internal; one that is no subscription may hold the ledgers.",
+        "Look at every cursor, also those of no subscription: `pulsar-admin topics stats-internal TOPIC`.",
         "If that is pulsar.dedup, wait for its next snapshot (brokerDeduplicationSnapshotIntervalSeconds).",
         "If a subscription holds a single unacknowledged message in front of others, have it consumed or skip it.",
-        "Only if no cursor holds anything, unload the topic, which cures it for a while: pulsar-admin topics unload.",
-        "As a stopgap raise the quota: pulsar-admin topics set-backlog-quota.",
+        "Only if no cursor holds anything, which cures it for a while: `pulsar-admin topics unload TOPIC`.",
+        "As a stopgap raise the quota: `pulsar-admin topics set-backlog-quota TOPIC`.",
     ),
     source="docs/checks/quota-stuck.md; apache/pulsar#15609, apache/pulsar#8184",
     scope=Scope.NAMESPACE,

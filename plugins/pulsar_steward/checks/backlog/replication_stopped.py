@@ -50,12 +50,13 @@ KEYS = ("topic", "remote")
 
 _SHAPE = (
     '[{"cluster": "VARCHAR", "connected": "BOOLEAN", "backlog_entries": "BIGINT", "message_rate_out": "DOUBLE",'
-    ' "expired_rate": "DOUBLE"}]'
+    ' "expired_rate": "DOUBLE", "delay_seconds": "BIGINT", "inbound": "BOOLEAN", "message_rate_in": "DOUBLE"}]'
 )
 
 _TOLD = """
 select topic, message_rate_in, {more} told.cluster as remote, told.connected,
-    coalesce(told.backlog_entries, 0) as backlog_entries, told.message_rate_out, told.expired_rate
+    coalesce(told.backlog_entries, 0) as backlog_entries, told.message_rate_out, told.expired_rate,
+    told.delay_seconds, told.inbound, told.message_rate_in as inbound_rate
 from (
     select *, unnest(json_transform(case when json_valid(replication_json) then replication_json end, '{shape}'))
         as told

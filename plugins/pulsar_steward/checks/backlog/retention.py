@@ -115,8 +115,8 @@ RETENTION_TOO_LONG = RowCheck(
     title="Consumed messages are stored for far longer than anything needs",
     advice=(
         "Ask the topics' owners how far back they read again: that, and not a habit, is what retention is for.",
-        "Lower it above quota and outage: pulsar-admin namespaces set-retention; what is over it is deleted at once.",
-        "If it is needed, offload old ledgers to tiered storage: pulsar-admin namespaces set-offload-policies.",
+        "Lower it above quota and outage, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
+        "If it is needed, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
     ),
     source="docs/checks/retention-too-long.md; docs/knowledge.md B",
     scope=Scope.NAMESPACE,
@@ -196,8 +196,8 @@ RETENTION_UNBOUNDED = RowCheck(
     title="Messages are retained for ever",
     advice=(
         "Ask the topics' owners whether consumed messages are really needed for ever.",
-        "If not, bound it in time or size: pulsar-admin namespaces set-retention; what is over it is deleted at once.",
-        "If so, offload old ledgers to tiered storage: pulsar-admin namespaces set-offload-policies.",
+        "If not, bound it in time or size, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
+        "If so, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
         "Watch the bookies' disks.",
     ),
     source="docs/checks/retention-unbounded.md",
@@ -324,7 +324,7 @@ RETENTION_TOO_SHORT = Check(
     order=80,
     title="The retention leaves little room over the quota or the backlog",
     advice=(
-        "Raise the retention well above the quota: pulsar-admin namespaces set-retention.",
+        "Raise the retention well above the quota: `pulsar-admin namespaces set-retention NS`.",
         "Bring the slowest subscription up to date: once it has acknowledged, no history is left to go back to.",
         "Set size and time: where both are set, the tighter one holds.",
     ),
@@ -372,9 +372,9 @@ OFFLOAD_FAILING = RowCheck(
     order=95,
     title="A namespace is set to offload old ledgers, and that fails",
     advice=(
-        "Name a driver, and install its offloader on every broker: pulsar-admin namespaces set-offload-policies.",
+        "Name a driver, and install its offloader on every broker: `pulsar-admin namespaces set-offload-policies NS`.",
         "Read the owner's log for the failure: credentials, bucket, region, network.",
-        "Have one topic offloaded by hand and look: pulsar-admin topics offload, offload-status.",
+        "Have one topic offloaded by hand and look: `pulsar-admin topics offload-status TOPIC`.",
         "Watch the bookies' disks meanwhile: nothing is freed.",
     ),
     source="docs/checks/offload-failing.md; apache/pulsar#7639, apache/pulsar#12156",

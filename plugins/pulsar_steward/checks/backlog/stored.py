@@ -82,9 +82,9 @@ STORED_THOUGH_CONSUMED = RowCheck(
     order=92,
     title="A topic stores far more than backlog and retention explain",
     advice=(
-        "Look at every cursor: pulsar-admin topics stats-internal; the one in the oldest ledger holds all after it.",
+        "Look at every cursor: `pulsar-admin topics stats-internal TOPIC`; the oldest one holds all after it.",
         "Held by pulsar.dedup though deduplication is off: switch it on for the topic and off again.",
-        "Held by nothing: have the topic trimmed (pulsar-admin topics trim-topic), and read the owner's log.",
+        "Held by nothing: have the topic trimmed (`pulsar-admin topics trim-topic TOPIC`), and read the owner's log.",
         "Shorten no retention for it: nothing that is retained is the reason.",
     ),
     source="docs/checks/stored-though-consumed.md; apache/pulsar#6935, apache/pulsar#9057, apache/pulsar#15363",
@@ -131,7 +131,7 @@ COMPACTION_FAILING = RowCheck(
     order=93,
     title="Compaction of a topic fails",
     advice=(
-        "Run it once by hand and read the error: pulsar-admin topics compact, compaction-status; the owner's log.",
+        "Run it by hand: `pulsar-admin topics compact TOPIC`; read compaction-status and the owner's log.",
         "Usual reasons: messages without keys, a read that times out, a bookie that is gone.",
         "Never delete or reset the subscription __compaction: the compacted view hangs on it.",
     ),

@@ -367,8 +367,8 @@ CHECK = Check(
     title="A TTL deletes what a slow subscription has not read",
     advice=(
         "Make whoever reads faster: more consumers, more partitions, or less work for each message.",
-        "Raise the TTL while they catch up: pulsar-admin namespaces set-message-ttl; backlog and quota grow with it.",
-        "Where nothing may be lost, set a quota that stops producers first: pulsar-admin namespaces set-backlog-quota.",
+        "Raise the TTL while they catch up; the backlog grows with it: `pulsar-admin namespaces set-message-ttl NS`.",
+        "Nothing may be lost: set a quota that holds producers: `pulsar-admin namespaces set-backlog-quota NS`.",
         "For a reader of old messages: no TTL on its topic, or one longer than the history.",
         "What was deleted is acknowledged: where retention still keeps it, reset the cursor to read it again.",
     ),

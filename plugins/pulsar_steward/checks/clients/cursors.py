@@ -17,12 +17,12 @@ from pulsar_steward.checks.check import (
 )
 from pulsar_steward.checks.clients.consumers import LONG_ARRAY, MAX_RANGES, subject_of
 from pulsar_steward.checks.resources.slowness import OVERFLOW, WRITES
-from pulsar_steward.model.broker_defaults import CURSOR_WRITES
+from pulsar_steward.model.broker_defaults import CURSOR_WRITES, default_number
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.setting import writes_in_words
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted, seconds_in_words
+from pulsar_steward.model.units import KIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -88,7 +88,7 @@ ACK_STATE_SELDOM = RowCheck(
     order=45,
     title="What is acknowledged is written seldom",
     advice=(
-        "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
+        "Of a namespace: `pulsar-admin namespaces set-persistence NS -r 1` (its -e -w -a as they are): once a second.",
         f"Of all others: `{CURSOR_WRITES}=1` in broker.conf, its default; brokers restart for it.",
         "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
         "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
@@ -219,7 +219,7 @@ ACK_STATE_OFTEN = RowCheck(
     order=46,
     title="What is acknowledged is written often, and bookies bear it",
     advice=(
-        "Write it more seldom: pulsar-admin namespaces set-persistence -r 0.2 (its -e -w -a as they are): once in 5 s.",
+        "Once in 5 s: `pulsar-admin namespaces set-persistence NS -r 0.2` (its -e -w -a as they are).",
         "What is acknowledged in between comes again where a broker dies: have consumers bear that first.",
         "Find ack holes (check ack-holes): fewer consumers of a subscription, or quicker ones, write less each time.",
         "Delete subscriptions that nobody needs (check subscription-abandoned): each has a cursor of its own.",
@@ -263,7 +263,7 @@ class CursorNotPersistablePolicy(Section):
 MAX_MESSAGE = "maxMessageSize"
 BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
 USUAL_BATCHES = 10_000
-USUAL_MESSAGE_BYTES = 5 * MIB
+USUAL_MESSAGE_BYTES = int(default_number(MAX_MESSAGE))
 FRAME_PADDING_BYTES = 10 * KIB
 """Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
 

@@ -13,6 +13,7 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     without_buckets,
 )
+from pulsar_steward.model.broker_defaults import default_number
 from pulsar_steward.model.measures import DELAYED_BUCKET_OPERATIONS, DELAYED_BUCKETS
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
@@ -43,9 +44,12 @@ class DelayedBucketCountPolicy(Section):
 
 MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
 
-SEALED_AT, SEALED_AT_BY_DEFAULT = "delayedDeliveryMinIndexCountPerBucket", 50_000
-SEGMENT_SECONDS, SECONDS_BY_DEFAULT = "delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds", 300
-SEGMENT_MESSAGES, MESSAGES_BY_DEFAULT = "delayedDeliveryMaxIndexesPerBucketSnapshotSegment", 5_000
+SEALED_AT = "delayedDeliveryMinIndexCountPerBucket"
+SEGMENT_SECONDS = "delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds"
+SEGMENT_MESSAGES = "delayedDeliveryMaxIndexesPerBucketSnapshotSegment"
+SEALED_AT_BY_DEFAULT, SECONDS_BY_DEFAULT, MESSAGES_BY_DEFAULT = map(
+    int, map(default_number, (SEALED_AT, SEGMENT_SECONDS, SEGMENT_MESSAGES))
+)
 """Settings that make a bucket: messages at which it is sealed, time and messages of a segment; and their defaults."""
 
 

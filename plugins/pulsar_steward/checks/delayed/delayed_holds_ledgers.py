@@ -167,7 +167,7 @@ CHECK = RowCheck(
     order=20,
     title="Few delayed messages keep much consumed data from deletion",
     advice=(
-        "Confirm it: pulsar-admin topics stats-internal shows the cursor's markDeletePosition in an old ledger.",
+        "Confirm it: `pulsar-admin topics stats-internal TOPIC` shows a markDeletePosition in an old ledger.",
         "Send messages with long delays to a topic of their own, apart from those that are consumed at once.",
         "Bound the delay: maxDeliveryDelayInMillis in the namespace's delayedDelivery policy.",
         "Do not limit such a topic's backlog by age or evict it: that loses what is meant to wait.",

@@ -240,7 +240,7 @@ DELAYED_INDEX_MULTIPLIED = RowCheck(
     order=40,
     title="Several subscriptions of a topic index the same delayed messages",
     advice=(
-        "Delete subscriptions that nobody uses: pulsar-admin topics unsubscribe.",
+        "Delete subscriptions that nobody uses: `pulsar-admin topics unsubscribe TOPIC -s SUB`.",
         "Let one subscription take what is delayed and, when due, publish it to a topic that the others read.",
         "Use the bucket tracker, which holds only the next part of each index in memory.",
     ),

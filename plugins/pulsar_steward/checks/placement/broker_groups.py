@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Check, Judgement, Query
 from pulsar_steward.decoding import decode
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.isolation import isolation_policies, policy_in_words
+from pulsar_steward.model.isolation import isolation_policies, policies_in_words
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.units import counted
 
@@ -59,7 +59,8 @@ def _finding(
     as_wanted = wanted.is_as(present)
     if as_wanted and not outside:
         return None
-    words = f"The isolation policy {name} is {policy_in_words(present)}; wanted is {wanted.words}."
+    now, then = policies_in_words(present, wanted)
+    words = f"The isolation policy {name} is {now}; wanted is {then}."
     if as_wanted:
         few = counted(bundles, "bundle is", "bundles are")
         words = f"{few} outside of the group {name}, of {outside[0]['namespace']} among others: a policy moves nothing."

@@ -46,6 +46,9 @@ UNITS = {"topics": "topics", "bundles": "bundles", "megabytes": "MB/s", "clients
 OTHERS_MEDIAN = "others_median_"
 """Begin of the names of figures that only findings of full brokers have."""
 
+REST_AT_MOST = 2
+"""Clients of a broker without its crowded topic, as a multiple of the others' median: more is a skew of its own."""
+
 LOADS = f"""
 select broker, read, cpu_percent, topics, bundles,
     (throughput_in_bytes + throughput_out_bytes) / {MEGABYTE} as megabytes, producers + consumers as clients
@@ -151,9 +154,20 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
     )
 
 
+def _by_crowd(cause: Finding, finding: Finding) -> bool:
+    """True if a crowded topic of the broker makes up for all that it carries more than the others: clients alone."""
+    over = [name for name in finding.figures if name.startswith(OTHERS_MEDIAN)]
+    if over != [f"{OTHERS_MEDIAN}clients"] or finding.subject not in cause.evidence.split():
+        return False
+    crowd = cause.figures.get("consumers", 0) + cause.figures.get("producers", 0)
+    return finding.figures["clients"] - crowd <= REST_AT_MOST * finding.figures[f"{OTHERS_MEDIAN}clients"]
+
+
 BROKER_LOAD_SKEW = Check(
     check_id="broker-load-skew",
     harm=Harm.SLOW,
+    explained_by=("consumer-fanout", "producer-fanout"),
+    tied=_by_crowd,
     order=30,
     title="A broker carries far more than the others, or next to nothing",
     advice=(

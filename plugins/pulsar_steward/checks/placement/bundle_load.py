@@ -191,7 +191,7 @@ class BundleTopicSkewPolicy(Section):
 
 
 FEW_BUNDLES = 4
-"""Number of bundles that namespaces have by default."""
+"""Number of bundles that namespaces have by default before Pulsar 5."""
 
 # Bundles that an unread broker may own are left out. The mean is used only if all bundles are known, or it would be too
 # low; a bundle that is too full by itself is reported in any case. With few bundles, it is the mean of the others. At a

@@ -260,8 +260,8 @@ ENSEMBLE_TOO_LARGE = RowCheck(
     order=45,
     title="Ledgers are spread over as many bookies as there are, or more",
     advice=(
-        "More than there are: lower it at once (pulsar-admin namespaces set-persistence -e E -w QW -a QA).",
-        "Or bring missing bookies back: pulsar-admin bookies list-bookies names all that belong to the cluster.",
+        "More than there are: lower it at once (`pulsar-admin namespaces set-persistence NS -e E -w QW -a QA`).",
+        "Or bring missing bookies back: `pulsar-admin bookies list-bookies` names all that belong to the cluster.",
         "As many as there are: add a bookie, so that one may be away.",
         "What is written already stays where it is; only new ledgers follow the setting.",
     ),

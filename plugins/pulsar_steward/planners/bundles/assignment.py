@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.facts.room import RESOURCES, Burden, Usage, limits_of_moves
 from pulsar_steward.model.units import MEGABYTE, counted
-from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.facts import Load, PlacedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -144,10 +145,6 @@ class LoadAssignment:
         ]
 
 
-RESOURCES = {"cpu": "CPU", "direct_memory": "direct memory"}
-"""Resources that a broker must not run short of, by their field of `Usage`, as text."""
-
-
 class Room:
     """Loads of brokers after the moves so far, and the room on each remaining broker.
 
@@ -161,7 +158,7 @@ class Room:
     """
 
     def __init__(self, facts: LeavingFacts, coordinators: Mapping[str, int], policy: Policy) -> None:
-        self._remedy, skew = policy.broker_drain_remedy, policy.broker_load_skew
+        self._limits, skew = limits_of_moves(policy), policy.broker_load_skew
         least = (skew.minimum_topics, skew.minimum_throughput_megabytes * MEGABYTE, skew.minimum_clients)
         self._mean = {each.broker: amounts(each.mean) for each in facts.brokers}
         means = [sum(column) / len(self._mean) for column in zip(*self._mean.values(), strict=True)]
@@ -176,23 +173,14 @@ class Room:
 
     def shortages(self) -> Iterator[str]:
         """Reasons, with figures, why the remaining brokers could not take over the whole load in any division."""
-        staying = len(self.targets)
-        topics, most = sum(self.topics.values()), self._remedy.most_topics
-        if topics > most * staying:
-            yield (
-                f"{counted(staying, 'broker')} would have {counted(topics // staying, 'topic')} each, more than"
-                f" {most:,} (broker_drain_remedy.most_topics)"
-            )
-        for name, words in RESOURCES.items():
-            used = [getattr(each, name) for each in self._usages.values()]
-            unknown = sorted(broker for broker, usage in self._usages.items() if getattr(usage, name) is None)
-            if unknown:
-                yield f"{', '.join(unknown)} did not report {words}, so that nobody knows what there is room for"
-            elif (mean := sum(used) / staying) > self._remedy.most_usage_percent:
-                yield (
-                    f"{counted(staying, 'broker')} would be at {mean:.0f} % {words} on average, more than"
-                    f" {self._remedy.most_usage_percent} % (broker_drain_remedy.most_usage_percent)"
-                )
+        usages = self._usages.items()
+        used = {name: [(broker, getattr(usage, name)) for broker, usage in usages] for name in RESOURCES}
+        return Burden(
+            brokers=len(self.targets),
+            topics=sum(self.topics.values()),
+            used={name: sum(percent or 0.0 for _, percent in each) for name, each in used.items()},
+            silent={name: tuple(sorted(b for b, percent in each if percent is None)) for name, each in used.items()},
+        ).shortages(self._limits)
 
     def candidates(self, stay: PlacedBundle, coordinators: int) -> list[str]:
         """Brokers that may get a bundle: for coordinators, those with fewest coordinators first; else the emptiest."""
@@ -202,22 +190,24 @@ class Room:
         return sorted(may, key=lambda broker: (fewest[broker], self._fullness(broker), broker))
 
     def objection(self, stay: PlacedBundle, target: str) -> str | None:
-        """Reason, with its figure, why a broker has no room for a bundle; None: it has room."""
-        topics, most = self.topics[target] + stay.peak.topics, self._remedy.most_topics
+        """Reason, with its figure, why a broker has no room for a bundle, or may have none; None: it has room."""
+        topics, most = self.topics[target] + stay.peak.topics, self._limits.topics
         if topics > most:
             return f"{target} would have {counted(topics, 'topic')}, more than {most:,}"
         after = self.usage_after(stay, target)
         for name, words in RESOURCES.items():
-            if (percent := getattr(after, name)) > self._remedy.most_usage_percent:
-                return f"{target} would be at {percent:.0f} % {words}, more than {self._remedy.most_usage_percent} %"
+            if (percent := getattr(after, name)) is None:
+                silent = [each for each in (target, stay.owner) if getattr(self._before[each], name) is None]
+                return f"{' and '.join(silent)} did not report {words}"
+            if percent > self._limits.percent:
+                return f"{target} would be at {percent:.0f} % {words}, more than {self._limits.percent} %"
         return None
 
     def usage_after(self, stay: PlacedBundle, target: str) -> Usage:
-        """Used resources of a broker after it gets a bundle; all brokers have to report theirs."""
+        """Used resources of a broker after it gets a bundle, as far as it and the bundle's owner report theirs."""
         whole = self._whole[stay.owner]
         share = self._weight(stay.mean) / whole if whole else 0.0
-        there, carried = self._usages[target], self._before[stay.owner]
-        return Usage(**{name: getattr(there, name) + share * getattr(carried, name) for name in RESOURCES})
+        return self._usages[target].plus(self._before[stay.owner].times(share))
 
     def usage(self, broker: str) -> Usage:
         """Used resources of a broker after the moves so far."""

@@ -169,12 +169,12 @@ UNIT = "topics"
 GOAL = "Business bundles"
 
 AFTER_COORDINATORS = (
-    f"{GOAL}: no move is proposed in this plan, as it moves transaction coordinators; moves come with a later plan,"
+    f"{GOAL}: no move is proposed yet, as this plan moves transaction coordinators first; moves come with a later plan,"
     " once that batch is proved."
 )
 
 AFTER_DRAINING = (
-    f"{GOAL}: no move is proposed in this plan to even out the load, as it drains a broker; such moves come with a"
+    f"{GOAL}: no move is proposed yet to even out the load, as this plan drains a broker first; such moves come with a"
     " later plan, once that broker is empty."
 )
 
@@ -212,7 +212,7 @@ def why_no_moves(planning: PlanningFacts) -> str | None:
     if BROKER_DRAIN in planning.proposed:
         return AFTER_DRAINING
     if BROKER_GROUP in planning.proposed:
-        return f"{GOAL}: no move is proposed in this plan, as it brings bundles to a group of brokers."
+        return f"{GOAL}: no move is proposed yet, as this plan brings bundles to a group of brokers first."
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
     if facts is None or facts.snapshots < remedy.least_snapshots:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from pulsar_steward.facts.risks import Surroundings, TopicFigures
-from pulsar_steward.model.bundles import HEARTBEAT, TC_NAMESPACE
+from pulsar_steward.facts.room import Usage
+from pulsar_steward.model.bundles import TC_NAMESPACE, is_heartbeat
 from pulsar_steward.model.units import counted, throughput_in_words
-
-_HEARTBEAT = re.compile(HEARTBEAT)
 
 
 def is_business(namespace: str) -> bool:
     """True unless a namespace is the coordinators' own or a broker's heartbeat namespace."""
-    return namespace != TC_NAMESPACE and not _HEARTBEAT.match(namespace)
+    return namespace != TC_NAMESPACE and not is_heartbeat(namespace)
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,13 +178,6 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     stays: tuple[PlacedBundle, ...] = ()
     moved: int = 0
     allowed: dict[str, tuple[str, ...]] = {}
-
-
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Used resources of a broker, in percent; None: not reported."""
-
-    cpu: float | None = None
-    direct_memory: float | None = None
 
 
 class LeavingFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.changes.isolation import STAYS
+from pulsar_steward.changes.isolation import STAYS, by_hand
 from pulsar_steward.checks.placement.broker_groups import CHECK as BROKER_GROUPS
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.isolation import policy_in_words
+from pulsar_steward.model.isolation import policies_in_words
 from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, Batch
 from pulsar_steward.model.step import SetIsolation, Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, named
@@ -79,8 +79,10 @@ def _with_moves(
     steps, findings = begun
     theirs = [stay for stay in facts.leaving.values() if group.isolation.claims(stay.namespace)]
     allowed = {stay.namespace: now.allowed(stay.namespace) for stay in theirs}
-    facts = msgspec.structs.replace(facts, allowed={name: may for name, may in allowed.items() if may is not None})
-    search = Relocation(planning, Room(facts, coordinators_held(planning), planning.policy))
+    restricted = {name: tuple(sorted(may)) for name, may in allowed.items() if may is not None}
+    room = Room(msgspec.structs.replace(facts, allowed=restricted), coordinators_held(planning), planning.policy)
+    search = Relocation(planning, room)
+    search.make(planning.moves, facts)
     outside = search.in_order(stay for stay in theirs if _is_outside(stay, allowed))
     most = planning.policy.broker_group_remedy.most_moves
     for stay in outside[:most]:
@@ -112,30 +114,25 @@ def _with_moves(
     return Proposal(batches=(batch,), notes=tuple(notes))
 
 
-def _is_outside(stay: PlacedBundle, allowed: dict[str, tuple[str, ...] | None]) -> bool:
+def _is_outside(stay: PlacedBundle, allowed: dict[str, frozenset[str] | None]) -> bool:
     may = allowed[stay.namespace]
     return may is not None and stay.owner not in may
 
 
 def _step(change: SetIsolation, now: Isolation, group: WantedGroup) -> Step:
-    running = sorted(group.isolation.primaries(now.loads))
-    spaces = counted(len(now.claimed(change.after)), "namespace")
+    running, claimed = sorted(group.isolation.primaries(now.loads)), now.claimed(change.after)
+    before, after = policies_in_words(change.before, change.after)
     return Step(
         change=change,
-        why=(
-            f"the isolation policy {change.policy} is {policy_in_words(change.before)}, and another one is wanted"
-            " (policy key brokers.groups)"
-        ),
+        why=f"the isolation policy {change.policy} is {before}, and {after} is wanted (policy key brokers.groups)",
         effect=(
-            f"bundles of {spaces} that are loaded from then on go to {counted(len(running), 'broker')}"
+            f"bundles of {counted(len(claimed), 'namespace')} ({named(claimed)}) that are loaded from then on go to"
+            f" {counted(len(running), 'broker')}"
             f" ({named(running)}), and no other namespace's do; nothing is unloaded, {STAYS}"
         ),
         touched=Touched(producers=0, consumers=0, topics=0, coordinators=0),
         undo=change.inverse,
-        undo_note=(
-            f"Make it {policy_in_words(change.before)} again"
-            f"{' (set it with `--unload-scope none`)' if change.before else ' (delete it)'}: {STAYS}."
-        ),
+        undo_note=by_hand(change),
     )
 
 
@@ -151,7 +148,7 @@ def _title(group: WantedGroup, *, policy: bool, moves: int) -> str:
     bundles = f"move {counted(moves, 'bundle')} to its brokers"
     if not policy:
         return f"Group {group.name}: {bundles}"
-    return f"Group {group.name}: set its isolation policy without an unload" + (f", then {bundles}" if moves else "")
+    return f"Group {group.name}: set its isolation policy" + (f", then {bundles}" if moves else "")
 
 
 def _later(group: WantedGroup, rest: int) -> str:

@@ -13,12 +13,13 @@ import msgspec
 
 from pulsar_steward.decoding import decode
 from pulsar_steward.facts.isolation import ISOLATION_UNKNOWN, Isolation, LoadOfBroker
+from pulsar_steward.facts.room import Usage
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.isolation import isolation_policies
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
-from pulsar_steward.planners.bundles.facts import LeavingFacts, Load, LoadFacts, OwnedBundlesLoad, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.facts import LeavingFacts, Load, LoadFacts, OwnedBundlesLoad, PlacedBundle
 from pulsar_steward.planners.bundles.groups import PLANNER as BROKER_GROUPS
 
 if TYPE_CHECKING:
@@ -191,28 +192,36 @@ def isolation_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> Isolatio
     document = snapshot.meta().isolation_json
     if document is None or not BROKER_GROUPS.answered(findings):
         return ISOLATION_UNKNOWN
-    topics: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for row in snapshot.select(_TOPICS, _NamespaceTopics):
+    topics, throughput = defaultdict[str, dict[str, int]](dict), defaultdict[str, dict[str, float]](dict)
+    for row in snapshot.select(_OWNED, _OwnedNamespace):
         topics[row.owner][row.namespace] = row.topics
+        throughput[row.owner][row.namespace] = row.bytes
     return Isolation(
         policies=isolation_policies(decode(document, dict[str, Any])),
         loads={
-            row.broker: LoadOfBroker(topics=topics[row.broker], cpu_percent=row.cpu_percent)
+            row.broker: LoadOfBroker(
+                topics=None if row.topics is None else topics[row.broker],
+                bytes=throughput[row.broker],
+                used=Usage(cpu=row.cpu_percent, direct_memory=row.direct_memory_percent),
+            )
             for row in snapshot.brokers()
             if row.read
         },
-        namespaces=snapshot.namespace_names(),
+        # Right before the call, all that are listed are taken: whom each of them is served by, nobody asks then.
+        namespaces=tuple(sorted({*snapshot.namespace_names(), *(snapshot.meta().served_elsewhere or ())})),
     )
 
 
-_TOPICS = """select owner, namespace, sum(coalesce(topics, 0))::bigint as topics from bundles
-    where owner is not null group by owner, namespace"""
+_OWNED = f"""
+    select owner, namespace, sum({FIGURES["topics"]})::bigint as topics, sum({FIGURES["bytes"]})::bigint as bytes
+    from bundles where owner is not null and not is_heartbeat(namespace) group by owner, namespace"""
 
 
-class _NamespaceTopics(msgspec.Struct, frozen=True):
+class _OwnedNamespace(msgspec.Struct, frozen=True):
     owner: str
     namespace: str
     topics: int
+    bytes: int
 
 
 def _leaving(snapshot: Snapshot, policy: Policy, which: str, **values: Any) -> LeavingFacts:

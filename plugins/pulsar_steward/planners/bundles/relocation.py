@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pulsar_steward.facts.room import RESOURCES
 from pulsar_steward.guards.evaluate import GUARDS
 from pulsar_steward.guards.kinds import TargetGuard
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Vetoed
-from pulsar_steward.planners.bundles.assignment import RESOURCES, Room
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pulsar_steward.planners.bundles.facts import PlacedBundle
+    from pulsar_steward.planners.bundles.assignment import Room
+    from pulsar_steward.planners.bundles.facts import LeavingFacts, PlacedBundle
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 OF_TARGETS = frozenset(guard.name for guard in GUARDS if isinstance(guard, TargetGuard))
@@ -57,6 +58,12 @@ class Relocation:
         self._coordinators = {
             f"{TC_NAMESPACE}/{bundle.bundle}": len(bundle.coordinators) for bundle in planning.tc_bundles
         }
+
+    def make(self, moves: Iterable[UnloadBundle], facts: LeavingFacts) -> None:
+        """Makes moves that are proposed already, of bundles that are known to leave their brokers."""
+        for move in moves:
+            if stay := facts.leaving.get(f"{move.namespace}/{move.bundle}"):
+                self.room.put(stay, move.target, self._coordinators.get(stay.name, 0))
 
     def in_order(self, leaving: Iterable[PlacedBundle]) -> list[PlacedBundle]:
         """Bundles in order: most coordinators first; then the heaviest, which need most room; Pulsar's own last."""

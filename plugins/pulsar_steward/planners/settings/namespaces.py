@@ -102,10 +102,12 @@ def batches_of(
     findings: tuple[Finding, ...],
     *,
     together: bool = False,
+    unlisted: int = 0,
 ) -> Proposal:
     """Batches that give a namespace the decided settings, or a note on the guard that vetoes.
 
-    If `together`, an age quota is in one batch with the others: the quota already in force allows it.
+    If `together`, an age quota is in one batch with the others: the quota already in force allows it. `unlisted` is the
+    number of further findings that the batches resolve, or may resolve.
     """
     goal = fact.namespace
     batches: list[Batch] = []
@@ -124,6 +126,7 @@ def batches_of(
                     title=f"{goal}: {', '.join(targets)}",
                     findings=findings,
                     steps=steps,
+                    unlisted=unlisted or msgspec.UNSET,
                 )
             )
     return Proposal(batches=tuple(batches))

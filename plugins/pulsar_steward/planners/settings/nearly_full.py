@@ -74,17 +74,18 @@ def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, .
     full = [topic for topic in fact.full if topic.topic in {finding.subject for finding in ours}]
     if not isinstance(quota, BacklogQuota) or not full:
         return Proposal(notes=notes), 0
-    topics = len(full) + sum(planning.unlisted.get(check_id, 0) for check_id in NEARLY_FULL.answers)
+    unlisted = sum(planning.unlisted_in(name, check_id) for check_id in NEARLY_FULL.answers)
+    topics = len(full) + unlisted
     answer = raised_quota(fact, quota, full, planning.policy.backlog_quota_remedy, left, topics)
     if answer.quota is None:
-        return Proposal(notes=(*notes, f"{name}: its size quota is not raised: {answer.words}.")), 0
+        return Proposal(notes=(*notes, f"{name}: its size quota is not raised, as {answer.words}.")), 0
     decided = TargetSettings({**planning.defaults, **fact.own})
     decided.put(SettingName.SIZE_QUOTA, answer.quota, answer.words + _caveats(planning, fact, answer.quota))
     retained = retained_bytes(decided)
     margin = planning.policy.backlog_quota_remedy.retention_margin_percent
     if retained is not None and answer.quota.limit_bytes > below(retained, margin):
         raise_retained(decided, answer.quota.limit_bytes, planning.policy)
-    made = batches_of(planning, fact, decided, ours)
+    made = batches_of(planning, fact, decided, ours, unlisted=unlisted)
     taken = (answer.quota.limit_bytes - limit) * topics if made.batches else 0
     return Proposal(batches=made.batches, notes=(*notes, *made.notes)), taken
 
@@ -130,7 +131,7 @@ def raised_quota(
         full: Topics that are near it or growing towards it.
         remedy: The policy.
         left: Additional bytes that this plan may still allow the cluster's topics to store.
-        topics: Number of topics that share the policy's bytes: those, and all unlisted ones, as each may be of this
+        topics: Number of topics that share the policy's bytes: those, and unlisted ones that are or may be of this
             namespace.
     """
     hours = remedy.raise_headroom_hours
@@ -155,12 +156,12 @@ def raised_quota(
     )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
-        words += f"; but {key} allows {bytes_in_words(max(bound, 0))} at most{among}"
-        if bound <= quota.limit_bytes:
-            return ProposedQuota(None, f"{words}, no more than it is")
-        if max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
-            return ProposedQuota(None, f"{words}, which would be full at once")
-        need = bound
+        allowed = f"{key} allows {bytes_in_words(max(bound, 0))}"
+        raises = bound > quota.limit_bytes
+        if not raises or max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
+            short = "which would be full at once" if raises else "no more than it is"
+            return ProposedQuota(None, f"{allowed} of the {bytes_in_words(need)} needed, {short}: {words}{among}")
+        need, words = bound, f"{words}; but {allowed} at most{among}"
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
 
 
@@ -217,7 +218,7 @@ def propose_of_old(planning: PlanningFacts, goal: str, findings: tuple[Finding, 
     remedy = planning.policy.backlog_quota_remedy
     answer = raised_age_quota(settings, quota, ours, remedy)
     if answer.quota is None:
-        return Proposal(notes=(*notes, f"{goal}: its age quota is not raised: {answer.words}."))
+        return Proposal(notes=(*notes, f"{goal}: its age quota is not raised, as {answer.words}."))
     decided = TargetSettings(settings)
     decided.put(SettingName.AGE_QUOTA, answer.quota, ". ".join((answer.words, *planning.backlog_caveats)))
     kept = settings.get(SettingName.RETENTION)
@@ -280,14 +281,15 @@ def raised_age_quota(
         return ProposedQuota(None, f"it is long enough; {words}")
     bound = remedy.raise_most_hours * HOUR
     if need > bound:
-        words += f"; but backlog_quota_remedy.raise_most_hours leaves {seconds_in_words(bound)}"
+        left = f"backlog_quota_remedy.raise_most_hours leaves {seconds_in_words(bound)}"
         if max(oldest, quota.limit_seconds) >= below(bound, room):
-            return ProposedQuota(None, f"{words}, which would be reached at once, or is no longer than it is")
-        need = bound
+            short = "which would be reached at once, or is no longer than it is"
+            return ProposedQuota(None, f"{left} of the {seconds_in_words(need)} needed, {short}: {words}")
+        need, words = bound, f"{words}; but {left}"
     ttl = settings.get(SettingName.TTL)
     if isinstance(ttl, TimeToLive) and 0 < ttl.seconds <= need:
         expiry = seconds_in_words(ttl.seconds)
-        return ProposedQuota(None, f"{words}; but messages expire after {expiry}, before such a quota could act")
+        return ProposedQuota(None, f"messages expire after {expiry}, before such a quota could act: {words}")
     return ProposedQuota(msgspec.structs.replace(quota, limit_seconds=need), words)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
@@ -18,9 +17,10 @@ from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import BUNDLES, KAFKA_GROUPS, NAMESPACES
-from pulsar_steward.model.topics import namespace_in, namespace_of
+from pulsar_steward.model.topics import namespace_in
 from pulsar_steward.model.trouble import harm_of, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.planners.registry import PLANNERS
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import (
     FORMAT,
@@ -39,6 +39,7 @@ from pulsar_steward.report.checkup.document import (
     by_reason,
 )
 from pulsar_steward.report.checkup.measures import measures_of
+from pulsar_steward.report.checkup.text import filled_in
 from pulsar_steward.report.overview import span_in_words
 
 if TYPE_CHECKING:
@@ -61,16 +62,19 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system), meta.servers)
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
-    counts = counts_of(every)
+    counts, about = counts_of(every), _about(snapshot)
     return Checkup(
         format=FORMAT,
         version=VERSION,
         steward_version=steward_version(),
         policy_digest=plan.policy_digest,
         outcome=outcome_of(counts),
-        about=_about(snapshot),
+        about=about,
         counts=counts,
-        troubles=tuple(trouble_report(each, plan.batches, plan.notes, meta.servers) for each in troubles_found(every)),
+        troubles=tuple(
+            trouble_report(each, plan.batches, plan.notes, about.servers, partial=not about.complete)
+            for each in troubles_found(every)
+        ),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -118,6 +122,7 @@ def _about(snapshot: Snapshot) -> About:
         pulsar_cluster=meta.pulsar_cluster,
         pulsar_version=meta.pulsar_version,
         configuration_store_id=meta.configuration_store_id,
+        servers=meta.servers,
         load_manager=meta.load_manager.rpartition(".")[2],
         taken_at=meta.taken_at,
         span=span_in_words(meta),
@@ -249,19 +254,26 @@ def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
     """
     meta = snapshot.meta()
     checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system))
-    return tuple(trouble_report(each, (), servers=meta.servers) for each in troubles_found(checks))
+    partial = bool(meta.unread)
+    return tuple(trouble_report(each, (), servers=meta.servers, partial=partial) for each in troubles_found(checks))
 
 
 def trouble_report(
-    trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str] = (), servers: str | None = None
+    trouble: Trouble,
+    batches: Sequence[Batch],
+    notes: Sequence[str] = (),
+    servers: str | None = None,
+    *,
+    partial: bool = False,
 ) -> TroubleReport:
     """A trouble in words.
 
     Args:
         trouble: The trouble.
-        batches: The planners' batches for the same findings.
+        batches: The planners' result for the same findings.
         notes: Their notes.
         servers: Addresses of a Kafka cluster, for its commands.
+        partial: True if the snapshot is, so that it may meet more than were seen.
     """
     batch_id, proposal = _proposal(trouble, batches, notes)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
@@ -275,7 +287,7 @@ def trouble_report(
         trouble_id=trouble.trouble_id,
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
-        where=trouble.where,
+        where=trouble.where + (", of those read" if partial and trouble.affected > 1 else ""),
         affected=trouble.affected,
         bytes=trouble.bytes,
         because=because,
@@ -291,52 +303,51 @@ def trouble_report(
     )
 
 
-def filled_in(advice: str, subject: str, servers: str | None = None) -> str:
-    """Advice with the names of its commands filled in, as far as a subject tells them.
-
-    A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
-    something else.
-    """
-    names: dict[str, str | None] = {}
-    if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
-        names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
-    elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
-        names = {"NS": match[1], "RANGE": match[2]}
-    elif match := re.fullmatch(r"broker (\d+)|group ([^\s-]\S*)", subject):
-        names = {"BROKER": match[1], "GROUP": match[2]}
-    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB"), "SERVERS": servers}
-
-    def filled(match: re.Match[str]) -> str:
-        name = names.get(match[0])
-        return match[0] if name is None or "`" in name else shlex.quote(name)
-
-    return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
-
-
 def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:
-    """The batch for a trouble, and for how much of it, in words; or None, and that there is none."""
-    own = {
-        (each.check_id, each.subject) for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}
+    """The batch that solves most of a trouble, and for how much of it there are batches; or None, and why not."""
+    of_cause = [each for each in trouble.findings if each.check_id in {trouble.root, trouble.harmful}]
+    own = {(each.check_id, each.subject) for each in of_cause}
+    solved = {
+        batch.batch_id: {subject for _, subject in own & {(each.check_id, each.subject) for each in batch.findings}}
+        for batch in batches
     }
-    for batch in batches:
-        if answered := own & {(each.check_id, each.subject) for each in batch.findings}:
-            of_all = len({subject for _, subject in answered})
-            part = f" for {of_all:,} of {trouble.affected:,}" if of_all < trouble.affected else ""
-            return batch.batch_id, f"Plan{part}: {batch.title}."
+    solving = [batch for batch in batches if solved[batch.batch_id]]
+    solving.sort(key=lambda each: -len(solved[each.batch_id]))
+    if solving:
+        of_all, listed = len(set().union(*solved.values())), len(trouble.met)
+        whole = f"{trouble.affected:,}" if trouble.affected <= listed else f"the {listed:,} listed"
+        part = f" for {of_all:,} of {whole}" if of_all < trouble.affected else ""
+        words = "Plan" if len(solving) == 1 else f"{len(solving):,} plans"
+        such_as = ", such as" if len(solving) > 1 else ""
+        left = [each for each in trouble.met if each.subject not in set().union(*solved.values())]
+        rest = next(_reasons(left, notes), None) if part else None
+        why = f" None for the others: {_reason_of(rest)}." if rest else ""
+        return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}.{why}"
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
         return None, "No plan: do it by hand."
-    # A note on a namespace is about its quotas.
-    full = [each for each in trouble.findings if each.check_id in OF_FULL_TOPICS]
-    namespaces = {namespace_in(each.subject) for each in full} - {""}
-    note = next((each for each in notes if each.partition(": ")[0] in namespaces), None)
+    note = next(_reasons(of_cause, notes), None) or next(_reasons(trouble.findings, notes), None)
     return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
 
 
+def _reasons(findings: Sequence[Finding], notes: Sequence[str]) -> Iterator[str]:
+    """Planners' notes on why nothing is proposed for some findings.
+
+    A note on a namespace is about its quotas; one on anything else names the goal of its planner.
+    """
+    full = {namespace_in(each.subject) for each in findings if each.check_id in OF_FULL_TOPICS}
+    goals = {planner: planner.answered(findings) for planner in PLANNERS} if notes else {}
+    begins = [f"{goal}: " for each in goals.values() for goal in each if "/" not in goal]
+    begins += [planner.partial_note.partition("{")[0] for planner, each in goals.items() if each]
+    begun = tuple(filter(None, begins))
+    return (each for each in notes if each.partition(": ")[0] in full or each.startswith(begun))
+
+
 def _reason_of(note: str) -> str:
-    """First words of a planner's note on a namespace, with the key of the policy that it names."""
+    """The reason in a planner's note, to its first stop, with the key of the policy that it names."""
     said, key = note.partition(": ")[2], re.search(r"\b[a-z_]+\.[a-z_]+\b", note)
     words = re.split(r"[:;.](?: |$)", said, maxsplit=1)[0]
+    words = words.partition(", as ")[2] or words
     return f"{words} ({key[0]})" if key and key[0] not in words else words
 
 
@@ -391,7 +402,7 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
         if check.remedied_by is None or _is_answered(check, plan):
             continue
         if _is_trouble(check):
-            yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
+            yield from _found_but_unplanned(check, policy, plan.notes)
         elif plan.batches or check.outlook is Outlook.UNKNOWN:
             continue  # with a plan, clear checks need no line; unknown ones are listed with the others
         elif check.severity is Severity.INFO:
@@ -413,11 +424,12 @@ def _is_answered(check: CheckReport, plan: Plan) -> bool:
     return bool(answered) and troubled <= answered and not check.not_listed
 
 
-def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
+def _found_but_unplanned(check: CheckReport, policy: Policy, notes: Sequence[str]) -> Iterator[str]:
     """Reason for a finding without a plan, unless the planners' notes explain it."""
     needed, of_topics = policy.plan.standing_snapshots, check.check_id in OF_FULL_TOPICS
     stood = max(finding.snapshots_in_a_row for finding in check.findings)
-    if explained and not of_topics:
+    namespaces = {namespace_in(each.subject) for each in check.findings}
+    if any(each.partition(": ")[0] in namespaces for each in notes) if of_topics else notes:
         return
     if stood < needed:
         yield (

@@ -77,6 +77,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     topics: Annotated[int, Meta(description="topics loaded on the brokers that answered; a partition is a topic")]
     coordinators: Annotated[int, Meta(description="transaction coordinators; 0 where transactions are off")]
+    servers: Annotated[str | None, Meta(description="addresses of a Kafka cluster; null: it is Pulsar")] = None
     configuration_store_id: Annotated[
         str | None, Meta(description="of its configuration store's addresses; clusters that share one have the same")
     ] = None
@@ -194,6 +195,11 @@ class TroubleReport(msgspec.Struct, frozen=True, kw_only=True):
     proposal: Annotated[str, Meta(description="what Steward proposes for it, or that it proposes nothing")]
     batch_id: Annotated[str | None, Meta(description="the proposed batch; null: none is proposed")]
 
+    @property
+    def warns_of_restarts(self) -> bool:
+        """True if it says what a restart of brokers would do."""
+        return "restart" in self.beware.lower()
+
 
 def pressing(troubles: Sequence[TroubleReport]) -> tuple[TroubleReport, ...]:
     """The troubles that are more than information, the worst first."""
@@ -223,6 +229,7 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         taken_at: When the earlier snapshot was taken.
+        looked: False: no snapshot was taken in that time, and this one itself is the earlier one.
     """
 
     taken_at: Annotated[datetime, Meta(description="when the earlier snapshot was taken, UTC")]
@@ -233,10 +240,13 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
         tuple[ChangedTrouble, ...], Meta(description="not found, and not judged either: the snapshot is partial")
     ]
     note: Annotated[str, Meta(description="how the earlier snapshot differs from the one that was asked for")] = ""
+    looked: Annotated[bool, Meta(description="false: no snapshot was taken in that time, so nothing is known")] = True
 
     @property
     def words(self) -> str:
         """The difference in a line: ``Since 02:00: +2 troubles, 1 worse, 3 gone``."""
+        if not self.looked:
+            return f"No look since {time_in_words(self.taken_at)}: what changed is not known"
         parts = (
             f"+{counted(len(self.new), 'trouble')}" if self.new else "",
             f"{len(self.worse):,} worse" if self.worse else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import msgspec
@@ -11,16 +12,21 @@ from msgspec import Meta
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.trouble import Harm
+from pulsar_steward.planners.clusters.replication import Link, links_between
 from pulsar_steward.report.checkup.compose import steward_version
 from pulsar_steward.report.checkup.document import FLEET, Checkup, CheckupOutcome, pressing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pulsar_steward.planners.clusters.replication import ReplicationEnd
     from pulsar_steward.report.checkup.document import TroubleReport
 
 LEAST_CLUSTERS = 2
 """Number of clusters from which something is told as common to them."""
+
+REPLICATION = "replication-stopped"
+"""Check whose findings at both ends of a link are one trouble."""
 
 MAX_VALUES = 3
 """Number of versions and of regions that are told: those of most clusters."""
@@ -35,32 +41,42 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="that of its check-up; could not look: there is none")]
     could_not_look: Annotated[str, Meta(description="why there is no check-up, with the remedy; empty: there is one")]
     checkup: Checkup | None
+    at_links: Annotated[
+        tuple[str, ...], Meta(description="ids of its troubles that are told once, at a link with another cluster")
+    ]
 
     @classmethod
     def of(cls, cluster: str, region: str | None, result: Checkup | str) -> Self:
         """A cluster with its check-up, or with the reason why there is none."""
+        made, reason, outcome, health = None, "", CheckupOutcome.COULD_NOT_LOOK, ClusterHealth.UNKNOWN
         if isinstance(result, str):
-            health, outcome = ClusterHealth.UNKNOWN, CheckupOutcome.COULD_NOT_LOOK
-            return cls(
-                cluster=cluster, region=region, health=health, outcome=outcome, could_not_look=result, checkup=None
-            )
-        counts, known = result.counts, result.about.complete and result.counts.checks_clear
-        health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
+            reason = result
+        else:
+            made, outcome, counts = result, result.outcome, result.counts
+            known = result.about.complete and bool(counts.checks_clear)
+            health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
         return cls(
-            cluster=cluster, region=region, health=health, outcome=result.outcome, could_not_look="", checkup=result
+            cluster=cluster,
+            region=region,
+            health=health,
+            outcome=outcome,
+            could_not_look=reason,
+            checkup=made,
+            at_links=(),
         )
 
     @property
     def troubles(self) -> tuple[TroubleReport, ...]:
-        """Troubles that are more than information, the worst first."""
-        return pressing(self.checkup.troubles) if self.checkup else ()
+        """Troubles that are more than information, the worst first, without those that are told at a link."""
+        told = pressing(self.checkup.troubles) if self.checkup else ()
+        return tuple(each for each in told if each.trouble_id not in self.at_links)
 
     @property
     def urgency(self) -> tuple[int, bool, int, int, int, str]:
         """Place among clusters: health, no check-up before a partial one, the worst harm, numbers of findings, name."""
         if self.checkup is None:
             return self.health.rank, False, 0, 0, 0, self.cluster
-        harm, found = Harm.worst_rank(each.harm for each in self.troubles), self.checkup.counts.found
+        harm, found = Harm.worst_rank(each.harm for each in pressing(self.checkup.troubles)), self.checkup.counts.found
         return self.health.rank, True, harm, -found.critical, -found.warning, self.cluster
 
     @property
@@ -99,12 +115,21 @@ class FleetCheckup(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="the worst of all clusters")]
     clusters: Annotated[tuple[FleetCluster, ...], Meta(description="the worst first")]
     in_common: Annotated[tuple[InCommon, ...], Meta(description="troubles, versions and regions, information")]
+    links: Annotated[tuple[Link, ...], Meta(description="replication between two of them, as both ends tell it")]
 
 
-def fleet_checkup(clusters: Iterable[FleetCluster]) -> FleetCheckup:
-    """The document, of one cluster or more."""
+def fleet_checkup(clusters: Iterable[FleetCluster], ends: Sequence[ReplicationEnd] = ()) -> FleetCheckup:
+    """The document.
+
+    Args:
+        clusters: The clusters, one or more.
+        ends: Those that were looked at, as ends of replication.
+    """
     ordered = tuple(sorted(clusters, key=lambda each: each.urgency))
-    troubles = _troubles(ordered)
+    links = links_between(ends, [each.cluster for each in ordered if each.checkup is None])
+    cut = list(_cut_links(ordered, links, {each.pulsar_name: each.name for each in ends}))
+    ordered = _joined(ordered, cut)
+    troubles = [*(each for each, _ in cut), *_troubles(ordered)]
     return FleetCheckup(
         format=FLEET,
         version=1,
@@ -116,7 +141,54 @@ def fleet_checkup(clusters: Iterable[FleetCluster]) -> FleetCheckup:
             *_traits(ordered),
             *(each for each in troubles if each.severity is Severity.INFO),
         ),
+        links=links,
     )
+
+
+Joined = Mapping[str, frozenset[str]]
+"""By cluster, the ids of the troubles that a link explains."""
+
+
+def _cut_links(
+    clusters: Sequence[FleetCluster], links: Sequence[Link], names: Mapping[str, str]
+) -> Iterator[tuple[InCommon, Joined]]:
+    """Troubles of links between two clusters, whichever end has found them, with the troubles that they explain."""
+    by_pair: defaultdict[frozenset[str], list[Link]] = defaultdict(list)
+    for link in links:
+        by_pair[frozenset((link.sender, link.receiver))].append(link)
+    held = [(each.cluster, trouble) for each in clusters if each.checkup for trouble in each.checkup.troubles]
+    for pair, both in by_pair.items():
+        found: defaultdict[str, dict[str, Severity]] = defaultdict(dict)
+        for cluster, trouble in held:
+            # A trouble of several links is no single link's: it stays with its cluster.
+            ends = {subject.rpartition(" to ")[2] for subject in trouble.subjects}
+            if trouble.check_ids[0] == REPLICATION and {cluster, *(names.get(it, it) for it in ends)} == pair:
+                found[cluster][trouble.trouble_id] = trouble.severity
+        stopped = [each for each in both if each.is_cut or each.sender in found]
+        if not stopped:
+            continue
+        severities = [each for by_id in found.values() for each in by_id.values()]
+        severities += [Severity.WARNING] if any(each.is_cut for each in both) else []
+        is_cut = any(each.is_cut for each in stopped)
+        who = tuple(each.cluster for each in clusters if each.cluster in pair)
+        words = "is cut" if is_cut else "stands still or falls behind"
+        common = InCommon(
+            words=f"replication between {' and '.join(sorted(pair))} {words}: {'; '.join(it.words for it in stopped)}",
+            check_id=REPLICATION,
+            severity=max(severities, key=lambda each: each.rank),
+            clusters=who,
+            shared=(),
+        )
+        yield common, {cluster: frozenset(ids) for cluster, ids in found.items()}
+
+
+def _joined(clusters: Sequence[FleetCluster], cut: Iterable[tuple[InCommon, Joined]]) -> tuple[FleetCluster, ...]:
+    """The clusters, each with the troubles that are told at a link."""
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for _, joined in cut:
+        for cluster, of_link in joined.items():
+            ids[cluster] |= of_link
+    return tuple(msgspec.structs.replace(each, at_links=tuple(sorted(ids[each.cluster]))) for each in clusters)
 
 
 def _troubles(clusters: Sequence[FleetCluster]) -> list[InCommon]:
@@ -124,7 +196,8 @@ def _troubles(clusters: Sequence[FleetCluster]) -> list[InCommon]:
     found: defaultdict[str, dict[str, TroubleReport]] = defaultdict(dict)
     for each in clusters:
         for trouble in reversed(each.checkup.troubles if each.checkup else ()):  # the worst of a cause is kept
-            found[trouble.check_ids[0]][each.cluster] = trouble
+            if trouble.trouble_id not in each.at_links:
+                found[trouble.check_ids[0]][each.cluster] = trouble
     holders = {words: who for of_kind in _holders(clusters).values() for words, who in of_kind.items()}
     looked = sum(each.checkup is not None for each in clusters)
     made = []

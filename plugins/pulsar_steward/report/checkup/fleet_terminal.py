@@ -19,6 +19,7 @@ from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pulsar_steward.planners.clusters.replication import Link
     from pulsar_steward.report.checkup.fleet import FleetCheckup, FleetCluster, InCommon
 
 SCREEN = 24
@@ -32,6 +33,9 @@ LONGEST_NAME = 24
 
 MAX_UNREAD = 3
 """Number of unread brokers and namespaces of a cluster that are named; the table says how many brokers were read."""
+
+MAX_LINKS = 10
+"""Number of links that are told; --verbose and JSON have all."""
 
 LEAST_WORDS = 20
 """Columns at least for what is wrong with a cluster."""
@@ -65,6 +69,7 @@ def fleet_lines(fleet: FleetCheckup, source: str, width: int, *, verbose: bool =
     yield from head
     yield from _table(clusters, width, len(clusters) if verbose else SCREEN - len(head) - len(common))
     yield from common
+    yield from _links(fleet.links, width, verbose=verbose)
     yield from heading("Cluster by cluster")
     for each in clusters:
         if verbose or each.health is not ClusterHealth.HEALTHY:
@@ -108,6 +113,8 @@ def _in_short(each: FleetCluster) -> str:
         return f"could not look: {_REQUEST.sub('', each.could_not_look)}"
     about, troubles = each.checkup.about, each.troubles
     partial = "" if about.complete else f"partial ({about.brokers_read:,} of {counted(about.brokers, 'broker')} read): "
+    if not troubles and each.at_links:
+        return f"{partial}replication stands still: see its link, below"
     if troubles:
         more = f" (+{len(troubles) - 1:,})" if len(troubles) > 1 else ""
         return f"{partial}{troubles[0].headline}{more}: {troubles[0].where}"
@@ -136,6 +143,25 @@ def _of(common: InCommon, clusters: Sequence[FleetCluster]) -> str:
     who = f" ({named(common.clusters)})" if len(common.clusters) < len(clusters) else ""
     shared = f"; all of them: {', '.join(common.shared)}" if common.shared else ""
     return f"{number}{information}: {common.words} [{common.check_id}]{who}{shared}"
+
+
+def _links(links: Sequence[Link], width: int, *, verbose: bool) -> Iterator[Text]:
+    """Each link in a few lines, those with most waiting entries first, and settings that only one end has."""
+    if not links:
+        return
+    ordered = sorted(links, key=lambda each: (not each.is_cut, -sum(sent.entries for sent in each.sent)))
+    listed = ordered if verbose else ordered[:MAX_LINKS]
+    yield from heading("Replication, from both ends")
+    for each in listed:
+        namespaces = counted(len(each.namespaces), "namespace")
+        yield from bullets([f"{each.sender} to {each.receiver}, {namespaces}: {each.words}"], width, indent=4)
+        one_sided = [(it.one_sided, it.namespace) for it in each.namespaces if it.one_sided]
+        for words in sorted({words for words, _ in one_sided}):
+            names = named([name for said, name in one_sided if said == words])
+            told = f"one-sided, as information: {each.receiver} {words}: {names}"
+            yield from bullets([told], width, indent=6)
+    if more := len(links) - len(listed):
+        yield from wrapped(f"and {more:,} more, which --verbose and --json list", width, indent=4)
 
 
 def _cluster(each: FleetCluster, width: int, *, verbose: bool) -> Iterator[Text]:

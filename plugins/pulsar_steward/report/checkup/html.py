@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import remedy, since, standing, tally, unlisted, verdict
+from pulsar_steward.report.checkup.terminal import advice_of, remedy, since, standing, tally, unlisted, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,7 @@ def as_html(checkup: Checkup) -> str:
         charts=charts,
         figures=figures_json(charts),
         scripts=scripts(),
+        advice_of=advice_of,
         remedy=remedy,
         since=since,
         standing=standing,

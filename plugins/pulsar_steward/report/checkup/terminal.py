@@ -7,19 +7,29 @@ and why nothing is proposed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.model.finding import Outlook, Severity, with_subject
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason, pressing
-from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
+from pulsar_steward.report.checkup.text import (
+    MAX_LISTED,
+    STYLES,
+    bullets,
+    filled_in,
+    fitting,
+    heading,
+    numbered,
+    wrapped,
+)
+from pulsar_steward.report.overview import STALE_AT_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from pulsar_steward.report.checkup.document import (
         About,
@@ -31,9 +41,6 @@ if TYPE_CHECKING:
         TroubleReport,
     )
 
-MAX_LISTED = 3
-"""Number of findings of one check that are listed by default; verbose output, JSON and page have more."""
-
 MOST_TROUBLES = 5
 """Maximum number of troubles on the first screen."""
 
@@ -44,10 +51,17 @@ SEVERITY_COLUMNS = 10
 SECTION_COLUMNS = 12
 
 
-def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
-    """The report, line by line; verbose: with every finding, reason and source."""
+def lines(checkup: Checkup, width: int, *, now: datetime | None = None, verbose: bool = False) -> Iterator[Text]:
+    """The report, line by line.
+
+    Args:
+        checkup: The check-up.
+        width: Columns of the terminal.
+        now: Current time; None: the snapshot counts as new.
+        verbose: True: with every finding, reason and source.
+    """
     width = fitting(width)
-    yield from _beginning(checkup, checkup.about, width)
+    yield from _beginning(checkup, checkup.about, width, now)
     yield from _troubles(checkup, width)
     yield from _found(checkup, width, verbose=verbose)
     yield from _advice(checkup, width, verbose=verbose)
@@ -82,9 +96,14 @@ def in_a_line(trouble: TroubleReport) -> str:
 
 def after_headline(trouble: TroubleReport) -> str:
     """The same without what is wrong."""
+    return f"{before_proposal(trouble)} {trouble.proposal}"
+
+
+def before_proposal(trouble: TroubleReport) -> str:
+    """The same without plans."""
     because = f" {trouble.because}." if trouble.because else ""
     beware = f" {trouble.beware}" if trouble.beware else ""
-    return f": {trouble.where}{since(trouble)}.{because}{beware} {trouble.proposal}"
+    return f": {trouble.where}{since(trouble)}.{because}{beware}"
 
 
 def since(trouble: TroubleReport) -> str:
@@ -102,8 +121,8 @@ def _severity(severity: Severity, number: int) -> str:
     return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
-def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
-    """The cluster, the overall result, and what could not be read."""
+def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None) -> Iterator[Text]:
+    """The cluster, the overall result, how old it is, and what could not be read."""
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, {about.runs}", width, style="heading")
     taken = about.span or f"taken {time_in_words(about.taken_at, seconds=True)}"
@@ -129,6 +148,10 @@ def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     if checkup.since:
         yield from wrapped(checkup.since.words, width)
         yield from bullets(checkup.since.lines, width, indent=4)
+    if now is not None and now - about.taken_at > STALE_AT_LEAST:
+        age = seconds_in_words((now - about.taken_at).total_seconds(), rounded=True)
+        yield Text()
+        yield from wrapped(f"STALE: the snapshot is {age} old, so this may no longer be so.", width, style="critical")
     if about.complete:
         return
     yield Text()
@@ -169,8 +192,8 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         told = check.findings if verbose else check.findings[:MAX_LISTED]
         for finding in told:  # with severity and subject where the check's line and the evidence do not have them
             severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
-            subject = "" if _is_named(finding, checkup.about) else f"{finding.subject}: "
-            words = f"{severity}{subject}{finding.evidence} {standing(finding)}"
+            evidence = with_subject(finding.subject, finding.evidence, checkup.about.cluster)
+            words = f"{severity}{evidence} {standing(finding)}"
             yield from bullets([words.rstrip()], width, indent=4)
         if more := len(check.findings) - len(told):
             yield from wrapped(f"and {more:,} more, which --verbose, --html and --json list", width, indent=4)
@@ -190,13 +213,19 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         helped = f": {remedy(check, checkup.planning)}" if check.remedied_by else ""
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
-        yield from numbered(check.advice, width, indent=2)
+        yield from numbered(advice_of(check, checkup.about.servers), width, indent=2)
         if verbose:
             yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=2, style="quiet")
     if rest := [check.check_id for check in found if check not in told]:
         if told:
             yield Text()
         yield from wrapped(f"Nothing at once about {', '.join(rest)}: --verbose has advice.", width)
+
+
+def advice_of(check: CheckReport, servers: str | None) -> list[str]:
+    """Advice of a check, with its worst subject, or a Kafka cluster's servers, in the commands."""
+    worst = check.findings[0].subject if check.findings else ""
+    return [filled_in(each, worst, servers) for each in check.advice]
 
 
 def _is_quiet(check: CheckReport) -> bool:
@@ -233,13 +262,6 @@ def standing(finding: FindingReport) -> str:
         f"Stands since {time_in_words(finding.first_seen)}, in {counted(finding.snapshots_in_a_row, 'snapshot')} in a"
         " row."
     )
-
-
-def _is_named(finding: FindingReport, about: About) -> bool:
-    """True if the subject is the cluster, named in the first line, or is named in the evidence."""
-    names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
-    whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
-    return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
 
 
 def _in_short(checkup: Checkup, width: int) -> Iterator[Text]:

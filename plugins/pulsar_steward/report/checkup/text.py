@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,11 @@ from rich.text import Text
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.model.finding import by_size
+from pulsar_steward.model.topics import namespace_of
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
+from pulsar_steward.report.approval_group import further
 from pulsar_steward.report.worth import levels, worth_in_words
 
 if TYPE_CHECKING:
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 """Largest width in columns; longer lines are hard to read, however wide the terminal is."""
+
+MAX_LISTED = 3
+"""Number of findings of a check or a batch that are listed by default; page and JSON have more."""
 
 NARROWEST = 40
 """Smallest width in columns that lines are wrapped to."""
@@ -77,6 +85,28 @@ def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]
         yield from wrapped(item, width, first=f"{' ' * (indent - 2)}- ", indent=indent)
 
 
+def filled_in(advice: str, subject: str, servers: str | None = None) -> str:
+    """Advice with the names of its commands filled in, as far as a subject, or a Kafka cluster's servers, tell them.
+
+    A name with a blank or a backtick, or one that begins like an option, is left to the person: it could be read as
+    something else.
+    """
+    names: dict[str, str | None] = {}
+    if match := re.fullmatch(r"((?:non-)?persistent://\S+)(?: subscription ([^\s-]\S*))?", subject):
+        names = {"TOPIC": match[1], "NS": namespace_of(match[1]), "SUB": match[2]}
+    elif match := re.fullmatch(r"([^/\s-][^/\s]*/[^/\s]+)(?:/(0x\w+))?", subject):
+        names = {"NS": match[1], "RANGE": match[2]}
+    elif match := re.fullmatch(r"broker (\d+)|group ([^\s-]\S*)", subject):
+        names = {"BROKER": match[1], "GROUP": match[2]}
+    names |= {"NAMESPACE": names.get("NS"), "SUBSCRIPTION": names.get("SUB"), "SERVERS": servers}
+
+    def filled(match: re.Match[str]) -> str:
+        name = names.get(match[0])
+        return match[0] if name is None or "`" in name else shlex.quote(name)
+
+    return re.sub(rf"\b(?:{'|'.join(names)})\b", filled, advice)
+
+
 def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]:
     """A whole plan, with the reasons why no further batches are proposed."""
     width = fitting(width)
@@ -95,8 +125,10 @@ def batch_lines(plan: Plan, batch: Batch, width: int) -> Iterator[Text]:
     """One batch of a plan: the steps that a person would be asked to approve together, their worth and their risk."""
     yield Text()
     yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
-    for finding in batch.findings:
-        yield from bullets([f"{finding.severity.upper()} {finding.check_id}: {finding.evidence}"], width)
+    for finding in by_size(batch.findings)[:MAX_LISTED]:
+        words = f"{finding.severity.upper()} {finding.check_id}: {finding.in_words(plan.cluster)}"
+        yield from bullets([words], width)
+    yield from bullets(further(len(batch.findings) - MAX_LISTED, "more finding"), width)
     yield from bullets(worth_in_words(batch), width)
     risk = risk_of(plan, batch)
     yield from wrapped(f"Risk: {risk.level}", width, style="heading")

@@ -10,13 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
+from pulsar_steward.facts.room import Usage
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.drain import PLANNER
-from pulsar_steward.planners.bundles.facts import BundleFacts, LeavingFacts, Load, PlacedBundle, Usage
+from pulsar_steward.planners.bundles.facts import BundleFacts, LeavingFacts, Load, PlacedBundle
 from pulsar_steward.planners.registry import make_plan
 from tests.builders import NOW, a_policy, broker, hashed_tc_bundles, planning_facts_with
 from tests.cases import cases

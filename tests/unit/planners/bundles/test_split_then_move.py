@@ -18,7 +18,7 @@ from pulsar_steward.planners.bundles.parts import load_of
 from pulsar_steward.planners.bundles.split import PLANNER
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import parse_policy
-from tests.builders import a_policy, broker, planning_facts_with
+from tests.builders import a_move, a_policy, broker, planning_facts_with
 from tests.cases import row_by_row
 from tests.unit.facts.test_load_manager import MODULAR
 from tests.unit.planners.bundles.scenes import (
@@ -129,8 +129,8 @@ def test_a_part_carries_its_share_of_what_was_seen_over_time() -> None:
     ((FULL,), {"load": load_of_stays(3, [])}),
     ((FULL,), {"load": load_of_stays(3, [a_stay(0, 0, bundle=str(WHOLE))], snapshots=2)}),
     ((FULL,), {"proposed": frozenset({BROKER_DRAIN})}),
-    ((FULL,), {"moving": frozenset({broker(0)})}),
-    ((FULL,), {"moving": frozenset({broker(1), broker(2)})}),
+    ((FULL,), {"moves": (a_move(source=broker(0), target=broker(3)),)}),
+    ((FULL,), {"moves": (a_move(source=broker(1), target=broker(2)),)}),
     ((FULL,), {"parts_stay": frozenset({NAMESPACE})}),
     ((FULL, finding("bundle-flapping", f"{NAMESPACE}/0x00000000_0xffffffff")), {}),
     ((FULL,), {"policy": parse_policy({"approval": {"never_ask": ["bundle_balance"]}}, name="p")}),

@@ -1,0 +1,207 @@
+"""Report on the upgrade of a cluster: what is in the way, what is gone, what changes, and the order to do it in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
+from pulsar_steward.model.units import MAX_NAMES, counted, named, seconds_in_words
+from pulsar_steward.planners.upgrade.facts import LINE, PAUSED
+from pulsar_steward.planners.upgrade.model import (
+    APPLICATIONS,
+    GUIDE,
+    MIGRATION,
+    ROLLING,
+    SEQUENCE,
+    Part,
+    State,
+    UpgradeLine,
+    UpgradeReport,
+    pip,
+    pull,
+)
+from pulsar_steward.planners.upgrade.settings import lines_of_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.planners.upgrade.facts import UpgradeFacts
+
+_AGAIN = "Acknowledged messages come again each time their topic moves."
+_ROOM = "The others may have no room for a stopped broker's load."
+_REFUSED = "Producers are refused after a restart."
+_CROWD = "Thousands of clients connect at once after each restart."
+BLOCKING = {
+    "ledgers-under-replicated": "A bookie that is stopped may hold the last copy.",
+    "ensemble-too-large": "With a bookie stopped, new ledgers cannot be made.",
+    "bundle-without-owner": "Topics do not load even now.",
+    "ack-holes": _AGAIN,
+    "cursor-not-persistable": _AGAIN,
+    "ack-state-seldom": _AGAIN,
+    "producer-hold-restart-risk": _REFUSED,
+    "quota-stuck": _REFUSED,
+    "backlog-near-quota": "Producers are refused once the quota is full.",
+    "delayed-index-memory": "Delayed messages are read again each time their topic moves.",
+    "failover-time": "Topics of a stopped broker are away for long.",
+    "cluster-placement": _ROOM,
+    "cpu-busy": _ROOM,
+    "direct-memory-pressure": _ROOM,
+    "heap-pressure": _ROOM,
+    "consumer-fanout": _CROWD,
+    "producer-fanout": _CROWD,
+    "tc-skew": "Most transactions stand still while one broker restarts.",
+}
+"""Checks whose warnings are in the way of a rolling upgrade, and why."""
+
+_LEAST_JAVA = 21
+
+
+def upgrade_report(facts: UpgradeFacts) -> UpgradeReport:
+    """The report on a cluster's upgrade."""
+    parts = (_blocking, _gone, lines_of_settings, _java, _clients, _metadata)
+    found = [line for part in parts for line in part(facts)]
+    every = [*found, *_order(facts, found)]
+    return UpgradeReport(
+        cluster=facts.meta.cluster,
+        snapshot_id=facts.meta.snapshot_id,
+        versions=tuple(sorted({each.pulsar_version or "?" for each in facts.brokers})),
+        unread=facts.meta.unread,
+        lines=tuple(each for part in Part for each in every if each.part is part),
+    )
+
+
+def _blocking(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
+    """Findings of checks that are more than information, and checks that could not judge."""
+    for check_id, why in BLOCKING.items():
+        source = f"docs/checks/{check_id}.md"
+        verdict = facts.verdicts.get(check_id)
+        worst = [each for each in facts.findings.get(check_id, ()) if each.severity is not Severity.INFO]
+        if worst:
+            more = len(worst) - 1 + (verdict.more if verdict else 0)
+            words = f"{why} {worst[0].subject}: {worst[0].evidence}{f' And {more:,} more.' if more else ''}"
+            yield _line(Part.BLOCKS, check_id, words, source, state=State.STOP)
+        elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
+            reason = verdict.reason if verdict else "The snapshot was diagnosed without this check."
+            yield _line(Part.BLOCKS, check_id, f"{BY_ID[check_id].title}? {reason}", source, state=State.UNKNOWN)
+    if clear := [each for each in BLOCKING if each in facts.verdicts and facts.verdicts[each].outlook is Outlook.CLEAR]:
+        yield _line(Part.BLOCKS, "clear", f"{', '.join(clear)}.", "docs/checks")
+
+
+def _gone(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
+    for each in facts.brokers:
+        if not each.pulsar_version or not LINE.match(each.pulsar_version):
+            words = "nothing of it is judged."
+            yield _line(Part.BLOCKS, f"version of {each.broker}", words, "docs/versions.md", state=State.UNKNOWN)
+    old = [each.name for each in facts.namespaces if each.name.count("/") > 1]
+    subject, words = "names of V1 (tenant/cluster/namespace)", "no namespace has one."
+    if old:
+        words = f"{counted(len(old), 'namespace')} cannot be used any more: {named(old)}."
+    yield _line(Part.GONE, subject, words, pip(457), state=State.STOP if old else State.NOTE)
+    for subject, words, source in (
+        ("calls of V1", "/admin/namespaces, /admin/persistent and /lookup with a cluster in the path", pull(25304)),
+        ("statsProviderClass of bookies", "take org.apache.bookkeeper.stats.prometheus", GUIDE),
+        ("image pulsar-all", "take apachepulsar/pulsar, and connectors by themselves", GUIDE),
+    ):
+        yield _line(Part.GONE, subject, f"{words}. Whether it is in use is not told.", source)
+
+
+def _java(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
+    """Java of brokers: each version, and brokers that do not tell theirs."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for broker in sorted(facts.lines):
+        alike[facts.java.get(broker, "")].append(broker)
+    for version, brokers in sorted(alike.items()):
+        major = re.match(r"(?:1\.)?(\d{1,3})", version)
+        state = State.NOTE if major else State.UNKNOWN
+        new = major and int(major[1]) >= _LEAST_JAVA
+        words = "new enough" if new else "5.0 needs 21 or newer, best 25 with ZGC"
+        yield _line(Part.VERSIONS, f"Java {version}".strip(), f"{words} ({named(brokers)}).", GUIDE, state=state)
+    words = "bookies, proxies and functions need 21, clients 17 once their library is of 5.0."
+    yield _line(Part.VERSIONS, "Java elsewhere", words, APPLICATIONS, state=State.UNKNOWN)
+
+
+def _clients(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
+    if not facts.clients:
+        yield _line(Part.VERSIONS, "clients", "none was connected.", APPLICATIONS, state=State.UNKNOWN)
+        return
+    versions = named([f"{each.version or 'no version'} ({each.clients:,})" for each in facts.clients])
+    yield _line(Part.VERSIONS, "clients", f"{versions}. 5.0 asks for no newer ones.", APPLICATIONS)
+    for each in facts.clients:
+        trouble = trouble_of(each.version)
+        number, known = counted(each.clients, "client"), "docs/checks/client-versions.md"
+        if each.version == NONE:
+            yield _line(Part.VERSIONS, "no version", f"{number}, {UNKNOWN}.", known)
+        elif trouble is not None:
+            words = f"{number} to renew before restarts make them reconnect: {trouble.words} ({trouble.source})."
+            yield _line(Part.VERSIONS, each.version, words, known)
+
+
+def _metadata(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
+    scheme, nodes = facts.meta.metadata_store, facts.metadata_nodes
+    if scheme == "zk":
+        size = f", with {counted(nodes, 'node')}" if nodes else ""
+        words = (
+            f"it stays{size}. A move to Oxia is a step of its own after the"
+            " upgrade (`pulsar-admin metadata-migration`). It needs bookies with metadata-store: in metadataServiceUri,"
+            " which is not told, and leaves out a configuration store apart."
+        )
+        yield _line(Part.METADATA, "ZooKeeper", words, pip(454), MIGRATION)
+    elif scheme == "oxia":
+        yield _line(Part.METADATA, "Oxia", "it stays.", pip(454))
+    elif scheme == "etcd":
+        words = "5.0 has none, and its migration reads none: move to ZooKeeper or Oxia before."
+        yield _line(Part.METADATA, "etcd", words, pip(462), GUIDE, state=State.STOP)
+    else:
+        words = f"{scheme or 'which it is'}; 5.0 has no etcd any more, ZooKeeper and Oxia stay."
+        yield _line(Part.METADATA, "metadataStoreUrl", words, pip(462), state=State.UNKNOWN)
+
+
+def _order(facts: UpgradeFacts, found: list[UpgradeLine]) -> Iterator[UpgradeLine]:
+    """Steps, the first ones as far as this cluster needs them."""
+    stops = [each.subject for each in found if each.state is State.STOP]
+    unknown = [each.subject for each in found if each.state is State.UNKNOWN and each.part is Part.BLOCKS]
+    early = sorted({line for line in facts.lines.values() if line.startswith("3.")})
+    base = f"From {named(early)} go to the newest 4.0.x" if early else "Go to the newest release of your line"
+    paused = " and ".join(f"{key} ({facts.value(key) or 'not told'} now)" for key in PAUSED)
+    for words, source in (
+        (stops and f"Do away with: {', '.join(stops)}.", GUIDE),
+        (unknown and f"Look yourself at: {', '.join(unknown)}.", GUIDE),
+        (f"{base} first and run it for a while. You would go back to it: rehearse that.", GUIDE),
+        ("Write into broker.conf what shall stay, and scalableTopicsEnabled=false for a way back.", GUIDE),
+        ("Install Java 25; take away options that choose a garbage collector.", GUIDE),
+        ("Bookies one at a time, a first one for a while; autorecovery is disabled meanwhile.", SEQUENCE),
+        (f"Set to false at run time: {paused}.", ROLLING),
+        (f"Brokers one at a time, by SIGTERM: {_brokers(facts)}.", ROLLING),
+        ("After each wait for its health check, its load report, and clients of those that took over.", ROLLING),
+        ("Set both settings back. Then proxies and functions, and clients at any time.", SEQUENCE),
+        ("Later, each by itself: scalable topics, another metadata store.", GUIDE),
+    ):
+        if words:
+            yield _line(Part.ORDER, "", words, source)
+
+
+def _brokers(facts: UpgradeFacts) -> str:
+    """Brokers in order: that with the shortest absence first, for a trial; the leader last."""
+    away = {each.broker: each for each in facts.failovers}
+    leaders = {each.broker for each in facts.brokers if each.leader}
+    told = []
+    for broker in sorted(
+        facts.lines, key=lambda it: (it in leaders, away[it].ended_seconds if it in away else float("inf"), it)
+    ):
+        words = "its topics are away for a time that is not told"
+        if broker in away:
+            seconds, delayed = away[broker].ended_seconds, away[broker].delayed_messages
+            words = f"its topics are away for {seconds_in_words(seconds, rounded=True)}"
+            words += f", {counted(delayed, 'delayed message')} read again" if delayed else ""
+        told.append(f"{broker} ({'leads, so last; ' if broker in leaders else ''}{words})")
+    if len(told) > MAX_NAMES:
+        told[MAX_NAMES - 1 : -1] = [f"{len(told) - MAX_NAMES:,} more"]
+    return "; ".join(told)
+
+
+def _line(part: Part, subject: str, words: str, *sources: str, state: State = State.NOTE) -> UpgradeLine:
+    return UpgradeLine(part=part, subject=subject, words=words, sources=sources, state=state)
