@@ -206,6 +206,7 @@ def test_offsets_that_nobody_told_are_unknown(tmp_path: Path) -> None:
             Outlook.UNKNOWN,
             "Some partitions of 1 consumer group did not tell their offsets.",
         )
+        assert snapshot.meta().unread[1:] == ("ends or ages of some partitions of 1 consumer group, such as app",)
 
 
 def test_groups_are_read_some_at_a_time_until_the_time_is_over(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from pulsar_steward.model.units import counted, time_in_words
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
+SHORT = "kafka-topics.sh --bootstrap-server SERVERS --describe --under-min-isr-partitions"
+
 
 class KafkaReplicasOutOfSyncPolicy(Section):
     """When replicas out of sync are told."""
@@ -64,7 +66,9 @@ OUT_OF_SYNC = RowCheck(
     advice=(
         "See which: `kafka-topics.sh --bootstrap-server SERVERS --describe --under-replicated-partitions`.",
         "See which nobody can use: `kafka-topics.sh --bootstrap-server SERVERS --describe --unavailable-partitions`.",
+        f"See which have too few for `acks=all` by their topics' own settings, which Steward does not read: `{SHORT}`.",
         "Start the broker again if it is down; its log tells why it ended, and disks that failed.",
+        f"A broker that runs: see whether partitions are just being moved to it (`{REASSIGN} --list`).",
         "A broker that runs and stays behind: see its disks, its network, and `num.replica.fetchers`.",
         "A broker that is gone for good: have Cruise Control place its replicas elsewhere (`remove_broker`).",
         f"Or move them by hand: `{REASSIGN} --reassignment-json-file FILE --execute`.",

@@ -18,7 +18,8 @@ from pulsar_steward.model.units import DAY, HOUR, MINUTE, counted
 from pulsar_steward.snapshots.database import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from pulsar_steward.collect.kafka.reader import KafkaReader
     from pulsar_steward.policy.schema import KafkaPolicy
@@ -43,11 +44,12 @@ class ReadGroups:
     """
 
     def __init__(
-        self, reader: KafkaReader, leaderless: Collection[KafkaPartition], limits: KafkaPolicy, now: float
+        self, reader: KafkaReader, leaderless: AbstractSet[KafkaPartition], limits: KafkaPolicy, now: float
     ) -> None:
         self._reader, self._leaderless, self._limits, self._now = reader, leaderless, limits, now
         self._pieces: list[pa.Table] = []
         self._failures: dict[str, str] = {}
+        self._untold: set[str] = set()
         self.unread: list[str] = []
         self.groups = _table(KAFKA_GROUPS, self._read())
         self.lags = pa.concat_tables([schema_of(KAFKA_LAGS).empty_table(), *self._pieces])
@@ -73,6 +75,9 @@ class ReadGroups:
         if self._failures:
             name, reason = next(iter(self._failures.items()))
             self.unread.append(f"offsets of {counted(len(self._failures), 'consumer group')}, such as {name}: {reason}")
+        if self._untold:
+            lacking = counted(len(self._untold), "consumer group")
+            self.unread.append(f"ends or ages of some partitions of {lacking}, such as {min(self._untold)}")
         return list(rows.values())
 
     def _figures(self, names: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
@@ -100,6 +105,8 @@ class ReadGroups:
             }
         )
         ages = {(name, each): ages.get((name, each), 0) for name, found in worst.items() for each in found}
+        self._untold |= {name for name, found in offsets.items() if found.keys() - ends.keys() - self._leaderless}
+        self._untold |= {name for (name, _), age in ages.items() if age is None}
         self._pieces.append(_table(KAFKA_LAGS, _rows(lags, offsets, starts, ends, ages)))
         for name, found in offsets.items():
             yield (

@@ -91,6 +91,7 @@ class KafkaReader:
             KafkaUnreachable: If no broker answers.
         """
         self.requests += 2
+        began = time.monotonic()
         short = min(self._timeout(), CONNECTED_WITHIN_S)
         try:
             found = self._client.describe_cluster(request_timeout=short).result()
@@ -98,18 +99,19 @@ class KafkaReader:
         except self._kafka.KafkaException as error:  # also without a controller, which the metadata do not need
             self._client.poll(0)  # hands over errors of connections
             if any(each.name() in NO_CONNECTION for each in self._errors):
-                raise self._nobody(error, short) from error
+                raise self._nobody(error, began) from error
         try:
             return self._client.list_topics(timeout=self._timeout())
         except self._kafka.KafkaException as error:
             self._client.poll(0)  # as above
-            raise self._nobody(error, self._limits.request_timeout_seconds) from error
+            raise self._nobody(error, began) from error
 
-    def _nobody(self, error: Any, seconds: float) -> KafkaUnreachable:
-        """That no broker answered, by the first error of a connection."""
+    def _nobody(self, error: Any, began: float) -> KafkaUnreachable:
+        """That no broker answered since a time of the monotonic clock, by the first error of a connection."""
         why = self._words(next(iter(self._errors), error)).partition(" (after")[0]
         why = next((meaning for words, meaning in MEANINGS if words in why), why)
-        return KafkaUnreachable(f"no Kafka broker at {self._settings.servers} answered within {seconds:g} s: {why}")
+        waited = f"{time.monotonic() - began:.0f} s"
+        return KafkaUnreachable(f"no Kafka broker at {self._settings.servers} answered within {waited}: {why}")
 
     def racks(self) -> dict[int, str | None]:
         """Racks by the id of listed brokers, as told with the metadata; empty if they were not."""
