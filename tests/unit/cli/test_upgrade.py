@@ -113,6 +113,7 @@ def test_a_running_cluster_is_read(steward: Steward) -> None:
     assert "NOT TOLD ledgers-under-replicated" in ended.out
     assert "defaultNumberOfNamespaceBundles 4 -> 32" in ended.out
     assert "NOT TOLD: the value of" not in ended.out
+    assert "Java 17.0.21+9-Debian-1: 5.0 needs 21 or newer" in ended.out
 
 
 @row_by_row(
