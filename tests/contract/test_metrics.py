@@ -39,6 +39,7 @@ LABELS = {
     **{name: CLUSTER | {"gc"} for name in READ if name.startswith("jvm_gc_")},
     **dict.fromkeys(("jvm_memory_bytes_max", "jvm_memory_bytes_used"), CLUSTER | {"area"}),
     **{name: CLUSTER | {"pool"} for name in READ if name.startswith("jvm_memory_pool_")},
+    "jvm_info": CLUSTER | {"runtime", "vendor", "version"},
     "jvm_threads_state": CLUSTER | {"state"},
     **{name: BATCHES for name in READ if name.startswith("pulsar_batch_metadata_store_")},
     **{name: OPERATIONS for name in READ if name.startswith("pulsar_metadata_store_ops_")},

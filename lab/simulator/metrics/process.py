@@ -70,6 +70,8 @@ def _threads(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
         "TIMED_WAITING": TIMED_WAITING_THREADS,
         "UNKNOWN": 0,
     }
+    java = {"runtime": "OpenJDK Runtime Environment", "vendor": "Debian", "version": "17.0.21+9-Debian-1"}
+    yield from gauge("jvm_info", {**labels, **java}, 1.0)
     yield from gauge("jvm_threads_deadlocked", labels, load.deadlocked_threads)
     yield family("jvm_threads_state", "gauge")
     for state, threads in states.items():

@@ -113,6 +113,7 @@ def test_a_running_cluster_is_read(steward: Steward) -> None:
     assert "NOT TOLD ledgers-under-replicated" in ended.out
     assert "defaultNumberOfNamespaceBundles 4 -> 32" in ended.out
     assert "NOT TOLD: the value of" not in ended.out
+    assert "Java 17.0.21+9-Debian-1: 5.0 needs 21 or newer" in ended.out
 
 
 @row_by_row(
@@ -158,6 +159,17 @@ def test_from_3_the_way_is_by_4(steward: Steward, tmp_path: Path) -> None:
     assert ended.code == 0
     assert "From 3.0 go to the newest 4.0.x first" in ended.out
     assert "topicCompactionRetainNullKey true -> false" in ended.out
+
+
+def test_an_absence_that_its_check_could_not_judge_is_not_told(steward: Steward, tmp_path: Path) -> None:
+    away = {"broker": broker(0), "ended_seconds": 1, "lost_seconds": 1, "others": 0, "bundles": 0, "topics": 0}
+    away |= dict.fromkeys(("assigning_seconds", "loading_seconds", "reading_seconds", "session_seconds"), 0.0)
+    verdicts = [*(it for it in CLEAR if it["check_id"] != "failover-time"), a_verdict("failover-time", "unknown")]
+    place = write_cluster(
+        tmp_path / "s", versions=("4.0.7",), failovers=[away | {"delayed_messages": 0}], verdicts=verdicts
+    )
+    out = " ".join(steward("upgrade", "--to", "5.0", "--snapshot", place).out.split())
+    assert f"{broker(0)} (leads, so last; its topics are away for a time that is not told)" in out
 
 
 def test_many_brokers_are_in_order(steward: Steward, tmp_path: Path) -> None:

@@ -186,7 +186,9 @@ def _order(facts: UpgradeFacts, found: list[UpgradeLine]) -> Iterator[UpgradeLin
 
 def _brokers(facts: UpgradeFacts) -> str:
     """Brokers in order: that with the shortest absence first, for a trial; the leader last."""
-    away = {each.broker: each for each in facts.failovers}
+    judged = facts.verdicts.get("failover-time")
+    known = judged is not None and judged.outlook is not Outlook.UNKNOWN
+    away = {each.broker: each for each in facts.failovers if known}
     leaders = {each.broker for each in facts.brokers if each.leader}
     told = []
     for broker in sorted(
