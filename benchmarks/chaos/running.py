@@ -62,6 +62,7 @@ POLICY: dict[str, Any] = {
     "guards": {"circle_minutes": 0, "most_coordinators": MOST_COORDINATORS, "least_brokers": 1},
     # Brokers on one machine each report all of its CPU.
     "cluster_placement": {"warning_cpu_percent_after_loss": 1000, "critical_cpu_percent_after_loss": 1000},
+    "broker_drain_remedy": {"most_usage_percent": 1000},
     "brokers": {"groups": [GROUP]},
     "subscriptions": {"delete_abandoned": True},
     "health": {"return_seconds": 2},
