@@ -19,6 +19,7 @@ FILES = {
         for name in (
             "checks",
             "remediations",
+            "kafka.md",
             "knowledge.md",
             "ledger.md",
             "notifications.md",

@@ -122,7 +122,7 @@ def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
     assert spark - core == {"pyspark"}
     for extra in RECIPIENTS:
         assert required(metadata, extra) - core == {f"apache-airflow-providers-{extra}"}
-    assert metadata.get_all("Provides-Extra") == sorted(["airflow", "spark", *RECIPIENTS])
+    assert metadata.get_all("Provides-Extra") == sorted(["airflow", "kafka", "spark", *RECIPIENTS])
 
 
 def test_the_lock_holds_what_the_wheel_asks_for(metadata: Message) -> None:
