@@ -333,6 +333,21 @@ def test_a_policy_that_is_lost_at_the_same_moment_is_a_fault(seeing: Seeing, *, 
         assert text in reason
 
 
+def test_a_policy_that_is_lost_with_a_call_of_unknown_effect_is_told(seeing: Seeing) -> None:
+    """A call that may have had an effect may have cost another policy as well."""
+    site = seeing.site
+    site.policy = wanting(FIRST_TWO, guards={"least_brokers": 1})
+    somebody_sets(site, "other", OTHER)
+    plan = the_plan(seeing)
+    site.approve(plan, run=RUN)
+    crash(site, plan, after="POST")
+    for name in ("other", "shop"):
+        somebody_deletes(site, name)
+    first, *_ = site.carry_out(plan)
+    assert first.outcome == "unknown"
+    assert "the isolation policy other, which was there right before the call, is lost" in first.reason
+
+
 @pytest.mark.parametrize("after", [somebody_sets, None], ids=["changed", "lost"])
 def test_other_policies_are_looked_at_in_the_end(site: Worksite, after: Any) -> None:
     """One that somebody changed is said and no fault; one that is gone by then is a fault."""

@@ -25,7 +25,7 @@ from pulsar_steward.apply.perform import perform
 from pulsar_steward.apply.precheck import Looked, look_ahead, look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
+from pulsar_steward.errors import AdminError, ConfigurationError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import NOT_TRIED, Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.units import counted
@@ -235,17 +235,16 @@ class _BatchRun:
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
-        """Result with all that was lost beside a done change, which stops the batch; `before` is as recorded."""
-        if result.outcome is not Outcome.DONE:
-            return result
+        """Result with all that was lost beside a call, which stops the batch; `before` is as recorded."""
         kind = kind_of(step.change)
         try:
             lost = [each.words for each in kind.beside(kind.recorded(before), self._context.reader) if each.lost]
-        except AdminError as error:
+        except (AdminError, ConfigurationError) as error:
             lost = [f"what it did beside cannot be read: {error}"]
         if not lost:
             return result
-        values = {**result.values, "health": {"level": Level.WORSE.value}}
+        done = result.outcome is Outcome.DONE  # any other outcome stops the batch by itself
+        values = {**result.values, "health": {"level": Level.WORSE.value}} if done else result.values
         return msgspec.structs.replace(result, reason="; ".join([result.reason, *lost]), values=values)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:

@@ -88,7 +88,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         self._step, self._now, self._place_in_run, self._shared = step, now, place_in_run, shared
         self._sets_policy = isinstance(step.change, SetIsolation)
         if not shared and (self._sets_policy or isinstance(step.group, str)):
-            self._kept.drop("whole", "isolation", "namespaces")
+            self._kept.drop("whole", "isolation", "namespaces", "loads")
         return self
 
     def wait_until_told(self, step: Step, clock: Callable[[], datetime], rest: Callable[[float], None]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Beside
-from pulsar_steward.errors import AdminError
+from pulsar_steward.errors import AdminError, ConfigurationError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
 from pulsar_steward.model.isolation import AllowedBrokers
@@ -44,7 +44,7 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
     faults, shown = _faults(context.reader, batch, outcomes)
     if batch.kind == BROKER_GROUP and outcomes and (outside := _outside(context.reader, batch)):
         faults.append(outside)
-    besides = tuple(_beside(context, plan_id, batch, outcomes))
+    besides = tuple(_beside(context, plan_id, batch))
     told = "; ".join(faults)  # what was lost at once stopped the batch, with the same words
     faults += [f"{step_id} drifted: {each.words}" for step_id, each in besides if each.lost and each.words not in told]
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
@@ -97,7 +97,7 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
         return "later steps moved on from it", True
     try:
         observation = kind_of(change).observe(reader)
-    except AdminError as error:
+    except (AdminError, ConfigurationError) as error:
         return f"cannot be read: {error}", False
     if later and isinstance(change, SplitBundle):
         there = all(observation.values["owners"].get(half) == change.owner for half in rest)
@@ -105,17 +105,14 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
     return observation.words, observation.there
 
 
-def _beside(
-    context: ReadContext, plan_id: str, batch: Batch, outcomes: Sequence[StepOutcome]
-) -> Iterator[tuple[str, Beside]]:
-    """Whatever else is not as it was right before the first call of a done step, with the step."""
-    done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
+def _beside(context: ReadContext, plan_id: str, batch: Batch) -> Iterator[tuple[str, Beside]]:
+    """Whatever else is not as it was right before the first call of a step, with the step."""
     first = {each.step_id: each for each in reversed(context.ledger.intents(plan_id, batch.batch_id))}
-    for step_id in sorted(done & first.keys()):
+    for step_id in sorted(first):
         kind = kind_of(batch.step(step_id).change)
         try:
             yield from ((step_id, each) for each in kind.beside(kind.recorded(first[step_id].before), context.reader))
-        except AdminError as error:
+        except (AdminError, ConfigurationError) as error:
             yield step_id, Beside(f"what it did beside cannot be read: {error}", lost=True)
 
 

@@ -182,11 +182,16 @@ def _losses(former: IsolationPolicy | None, new: IsolationPolicy | None, reach: 
         many = counted(len(joining), "more namespace")
         yield f"keeps {many} to the group's brokers", f"{named(joining)} may be on no broker outside of the group"
     leaving = [each for each in reach.namespaces if before.claims(each) and not after.claims(each)]
-    if former and (leaving or new is None):
-        many = counted(len(leaving), "namespace") if leaving else "its namespaces"
+    if former and new is None:
+        yield (
+            "gives the group's brokers to all namespaces",
+            f"bundles of {named(leaving) or 'its namespaces'} may be loaded on any broker then, and others on these",
+        )
+    elif former and leaving:
+        many = counted(len(leaving), "namespace")
         yield (
             f"takes the group's brokers from {many}",
-            f"bundles of {named(leaving) or many} are loaded on other brokers from then on, beside everybody else's",
+            f"bundles of {named(leaving)} are loaded on other brokers from then on, beside everybody else's",
         )
     if former and new:
         yield from _fewer_brokers(former, new, reach)

@@ -150,7 +150,13 @@ REACH = Reach(
 @cases(
     "before, after, headline, words",
     ("set", None, GROUP, "keeps other namespaces from the group's brokers", "on 10.0.1.1:8080, 10.0.1.2:8080 any"),
-    ("deleted", GROUP, None, "takes the group's brokers from 2 namespaces", "bundles of shop/carts, shop/orders are"),
+    (
+        "deleted",
+        GROUP,
+        None,
+        "gives the group's brokers to all",
+        "bundles of shop/carts, shop/orders may be",
+    ),
     (
         "more brokers",
         GROUP,

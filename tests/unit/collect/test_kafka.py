@@ -14,7 +14,7 @@ import pytest
 from pulsar_steward.collect.kafka.collecting import KEPT, KafkaOrder, collect_kafka
 from pulsar_steward.collect.kafka.groups import AGES
 from pulsar_steward.collect.kafka.reader import KafkaPartition, KafkaReader, OutOfTime
-from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in, properties_in, secrets_of_kafka
+from pulsar_steward.collect.kafka.settings import ISSUER, KafkaSettings, kafka_in, properties_in, secrets_of_kafka
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.finding import Outlook
@@ -251,6 +251,8 @@ def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
         ({"servers": "kafka"}, "'kafka' is no address of a Kafka broker"),
         ({"properties": {"plugin.library.paths": "x.so"}}, "'plugin.library.paths' of Kafka's client may not be given"),
         ({"properties": {"sasl.kerberos.kinit.cmd": "sh"}}, "'sasl.kerberos.kinit.cmd' of Kafka's client"),
+        ({"properties": {ISSUER: "http://sso/token"}}, f"`{ISSUER}` has to begin with https"),
+        ({"properties": {ISSUER: "https://me:s3cret@sso/token"}}, f"`{ISSUER}` has a user or password"),
         ({"properties": {"sasl.password": "s3cret"}}, "the password would travel unencrypted to kafka:9092"),
     ],
 )

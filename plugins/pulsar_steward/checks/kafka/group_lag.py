@@ -84,6 +84,8 @@ def judge(queried: Queried, _context: CheckContext[KafkaGroupLagPolicy]) -> Judg
 
 def _evidence(row: Row, before: tuple[datetime, int] | None) -> str:
     age = f"is {seconds_in_words(row['seconds'])} old or older" if row["seconds"] else "is new, or there is none"
+    if row["seconds"] is None:
+        age = "did not tell its age"
     words = (
         f"The message of {row['worst']} that it can read next {age};"
         f" it is {counted(row['messages'], 'message')} behind on {counted(row['partitions'], 'partition')}"

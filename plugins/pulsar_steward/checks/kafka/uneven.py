@@ -119,7 +119,7 @@ def judge_replicas(queried: Queried, context: CheckContext[KafkaReplicasUnevenPo
             words = (
                 f"{row['broker']} holds {counted(row['replicas'], 'replica')}, the median of the others is {others:,}"
             )
-            hint = ": it is new, and nothing was moved to it" if empty else ""
+            hint = ": it is new, or was emptied" if empty else ""
             figures = {"replicas": row["replicas"], "others_median": others}
             found.append(
                 REPLICAS.finding(

@@ -149,13 +149,23 @@ class KafkaReader:
         """Committed offsets of some groups, by group and partition; a request for each, side by side."""
         ask = self._kafka.ConsumerGroupTopicPartitions
         timeout = self._timeout()
-        futures = {
-            group: self._client.list_consumer_group_offsets([ask(group)], request_timeout=timeout)[group]
-            for group in groups
-        }
+        futures: dict[str, Any] = {}
+        told: dict[str, Any] = {}
+        for group in groups:
+            try:
+                futures[group] = self._client.list_consumer_group_offsets([ask(group)], request_timeout=timeout)[group]
+            except (ValueError, TypeError) as error:  # a name that the client does not send, such as an empty one
+                told[group] = self._words(error)
         self.requests += len(futures)
-        told = {group: self._result(future) for group, future in futures.items()}
-        return {group: found if isinstance(found, str) else _known(found) for group, found in told.items()}
+        told |= {group: self._result(future) for group, future in futures.items()}
+        return {group: found if isinstance(found, str) else self._known(found) for group, found in told.items()}
+
+    def _known(self, told: Any) -> dict[KafkaPartition, int] | str:
+        """Committed offsets by partition, of a `ConsumerGroupTopicPartitions`, or why one of them is not told."""
+        every = told.topic_partitions or ()
+        if (error := next((each.error for each in every if each.error is not None), None)) is not None:
+            return self._words(error)
+        return {KafkaPartition(each.topic, each.partition): each.offset for each in every if each.offset >= 0}
 
     def ends(self, partitions: Sequence[KafkaPartition]) -> dict[KafkaPartition, int]:
         """Offsets behind the newest messages; partitions that did not tell it are left out."""
@@ -206,15 +216,6 @@ class KafkaReader:
         for secret in self._settings.secrets:
             words = words.replace(secret, "***")
         return words
-
-
-def _known(told: Any) -> dict[KafkaPartition, int]:
-    """Committed offsets by partition, of a `ConsumerGroupTopicPartitions`; of some partitions there may be none."""
-    return {
-        KafkaPartition(each.topic, each.partition): each.offset
-        for each in told.topic_partitions or ()
-        if each.error is None and each.offset >= 0
-    }
 
 
 def chunks(things: Iterable[Any], most: int) -> Iterator[list[Any]]:

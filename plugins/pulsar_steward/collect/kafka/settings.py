@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 KAFKA_VARIABLE = "STEWARD_KAFKA"
 """Variable of an environment with the settings, JSON."""
+
+ISSUER = "sasl.oauthbearer.token.endpoint.url"
+"""Property with the address that gives access tokens; the client's secret is sent there."""
 
 SECRETS = frozenset({"sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.password", "ssl.key.pem"})
 
@@ -32,7 +36,7 @@ PROPERTIES = SECRETS | {
     "sasl.oauthbearer.extensions",
     "sasl.oauthbearer.method",
     "sasl.oauthbearer.scope",
-    "sasl.oauthbearer.token.endpoint.url",
+    ISSUER,
     "ssl.ca.location",
     "ssl.ca.pem",
     "ssl.certificate.location",
@@ -73,6 +77,14 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"KafkaSettings(servers={self.servers!r})"
 
     def _check_encryption(self) -> None:
+        issuer = self.properties.get(ISSUER, "").strip()
+        if "@" in urlsplit(issuer).netloc:
+            raise ConfigurationError(f"`{ISSUER}` has a user or password: give `sasl.oauthbearer.client.id` and secret")
+        if not self.allow_unencrypted and issuer and travels_unencrypted(issuer):
+            raise ConfigurationError(
+                f"the client's secret would travel unencrypted: `{ISSUER}` has to begin with https, or allow it"
+                " (--allow-unencrypted-token)"
+            )
         given = {name: value.strip().upper() for name, value in self.properties.items()}
         secret = "sasl.password" in given or "sasl.oauthbearer.client.secret" in given
         mechanism = given.get("sasl.mechanisms", given.get("sasl.mechanism", ""))

@@ -128,7 +128,7 @@ def _step(change: SetIsolation, now: Isolation, group: WantedGroup) -> Step:
         effect=(
             f"bundles of {counted(len(claimed), 'namespace')} ({named(claimed)}) that are loaded from then on go to"
             f" {counted(len(running), 'broker')}"
-            f" ({named(running)}), and no other namespace's do; nothing is unloaded, {STAYS}"
+            f" ({named(running)}); nothing is unloaded, {STAYS}"
         ),
         touched=Touched(producers=0, consumers=0, topics=0, coordinators=0),
         undo=change.inverse,

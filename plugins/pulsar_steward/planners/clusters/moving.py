@@ -22,10 +22,10 @@ from pulsar_steward.model.units import counted, named, seconds_in_words, time_in
 from pulsar_steward.planners.clusters.model import RESOURCES
 from pulsar_steward.planners.clusters.moved_positions import positions_of
 from pulsar_steward.planners.clusters.place import WORDS
-from pulsar_steward.planners.clusters.stages import Point, Stage, StagedMove, call, not_yet, ready, unknown
+from pulsar_steward.planners.clusters.stages import Point, Stage, StagedMove, Standing, call, not_yet, ready, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pulsar_steward.facts.namespace_look import NamespaceLook, Replicating
     from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 ON_ITS_WAY_SECONDS = 5
 """What is sent in this time at the present rate counts as on its way: a link that is caught up is never empty."""
+
+COPYING = range(2, 6)
+"""Stages after which the target has all that the source has."""
 
 NOT_COMPARED = frozenset(
     {"bundles", "replication_clusters", "allowed_clusters", "migrated", "deleted", "auth_policies"}
@@ -104,10 +107,12 @@ def stages_of(
         ("Subscriptions are there, with their positions", moving.positions()),
         ("Clients are at the target", moving.clients()),
         ("Pulsar's own migration", moving.migration()),
-        ("The source has been empty for long enough", moving.emptied(empty)),
     )
-    stages = tuple(_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1))
-    return StagedMove(namespace=namespace, source=source.cluster, target=target.cluster, stages=stages)
+    stages = [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1)]
+    open_stages = [each for each in stages if each.number in COPYING and each.standing is not Standing.READY]
+    title, number = "The source has been empty for long enough", len(stages) + 1
+    stages.append(_stage(number, title, moving.emptied(empty, open_stages)))
+    return StagedMove(namespace=namespace, source=source.cluster, target=target.cluster, stages=tuple(stages))
 
 
 def _stage(number: int, title: str, points: Iterable[Point]) -> Stage:
@@ -164,7 +169,7 @@ class _Moving:
     def _same_policies(self) -> Iterator[Point]:
         here, there = ({**(look.policies or {})} for look in (self._source, self._target))
         names = sorted((here.keys() | there.keys()) - NOT_COMPARED)
-        differ = [name for name in names if (here.get(name) or None) != (there.get(name) or None)]
+        differ = [name for name in names if _as_set(here.get(name)) != _as_set(there.get(name))]
         if not differ:
             yield ready("its policies are the same at both")
             return
@@ -176,14 +181,18 @@ class _Moving:
         if members is None:
             return unknown("whether it has room: there is no diagnosed snapshot of both (`steward whatif` needs them)")
         source, target = members
-        moved = next((each.load for each in source.holdings if each.namespace == self._namespace), {})
-        there = any(each.namespace == self._namespace and each.load for each in target.holdings)
+        moved, there = (
+            next((each.load for each in member.holdings if each.namespace == self._namespace), None)
+            for member in members
+        )
+        if not moved:
+            return unknown(f"whether it has room: the snapshot of {source.name} has nothing of the namespace")
         ceilings = target.capacity.ceilings()
         loads = {
             each: target.own.get(each, 0) + sum(held.load.get(each, 0) for held in target.holdings)
             for each in RESOURCES
         }
-        more = {each: 0 if there else moved.get(each, 0) for each in RESOURCES}
+        more = {each: max(moved.get(each, 0) - (there or {}).get(each, 0), 0) for each in RESOURCES}
         over = [WORDS[each] for each in RESOURCES if each in ceilings and loads[each] + more[each] > ceilings[each]]
         known = named([WORDS[each] for each in RESOURCES if each in ceilings])
         if over:
@@ -355,9 +364,14 @@ class _Moving:
             calls,
         )
 
-    def emptied(self, empty: Empty) -> Iterator[Point]:
-        """Stage 8: no client for a time, by snapshots of the source; then its topics may go."""
+    def emptied(self, empty: Empty, open_stages: Sequence[Stage]) -> Iterator[Point]:
+        """Stage 8: no client for a time, by snapshots of the source; then its topics may go, once all is copied."""
         source, target = self._source, self._target
+        if open_stages:
+            numbers = named([str(each.number) for each in open_stages])
+            words = f"its last call deletes all that {source.cluster} stores: first stage {numbers}"
+            known = any(each.standing is Standing.NOT_YET for each in open_stages)
+            yield not_yet(words) if known else unknown(words)
         wanted = seconds_in_words(empty.wanted_seconds)
         if source.clients:
             yield not_yet(f"clients are at {source.cluster}")
@@ -368,6 +382,8 @@ class _Moving:
         last = [call(source, "namespaces", "set-clusters", self._namespace, "--clusters", target.pulsar_name)]
         ends = f"The last call ends its topics at {source.cluster}, with all that they store"
         warning = f" {ends}: it cannot be undone, and may keep brokers busy for a minute."
+        if open_stages:
+            last, warning = [], ""
         looks = (empty.now, *empty.looks)
         since = looks[-1]
         seconds = (empty.now - since).total_seconds()
@@ -395,6 +411,11 @@ class _Moving:
         for look in looks:
             if look.unread:
                 yield unknown(f"{look.cluster}: {counted(len(look.unread), 'part')} not read: {look.unread[0]}")
+
+
+def _as_set(value: object) -> object:
+    """A policy's value; None: it is not set. A number or a switch is, also 0 and false."""
+    return None if value in ("", [], {}) else value
 
 
 def _on_its_way(each: Replicating) -> bool:

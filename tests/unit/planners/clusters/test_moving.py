@@ -88,6 +88,12 @@ def words(found: Stage) -> str:
         "policies differ: message_ttl_in_seconds",
     ),
     (
+        "for ever is not the brokers' default",
+        {"policies": {"replication_clusters": ["east"], "message_ttl_in_seconds": 0}},
+        {"policies": {"replication_clusters": ["west"], "topic_policies": {}}},
+        "policies differ: message_ttl_in_seconds",
+    ),
+    (
         "the policies do not allow it",
         {"policies": {"replication_clusters": ["east"], "allowed_clusters": ["east", "south"]}},
         {},
@@ -113,14 +119,18 @@ def test_what_one_store_holds_is_said_once() -> None:
     "held, there, expected, said",
     ("there is room", Held(10, 10, ("east",)), {}, READY, "stays under its ceilings of topics"),
     ("there is none", Held(101, 10, ("east",)), {}, NOT_YET, "over its ceiling of topics"),
+    ("nothing is known of it", None, {}, UNKNOWN, "the snapshot of east has nothing of the namespace"),
     ("it is there", Held(100, 10, ("east",)), {NAMESPACE: Held(100, 10, ("west",))}, READY, "stays under its ceilings"),
 )
 def test_ceilings_are_those_of_snapshots(
-    tmp_path: Path, held: Held, there: dict[str, Held], expected: Standing, said: str
+    tmp_path: Path, held: Held | None, there: dict[str, Held], expected: Standing, said: str
 ) -> None:
     source, target = (
         member_facts(open_snapshot(write_member(tmp_path, name, each)), Policy())
-        for name, each in (("east", {NAMESPACE: held}), ("west", {"acme/x": Held(20, 0, ("west",)), **there}))
+        for name, each in (
+            ("east", {NAMESPACE: held} if held else {}),
+            ("west", {"acme/x": Held(20, 0, ("west",)), **there}),
+        )
     )
     empty = Empty(wanted_seconds=0, now=NOW)
     found = stages_of(NAMESPACE, look("east"), look("west"), empty, (source, target)).stages[0]
@@ -274,6 +284,14 @@ def test_looks_without_a_client_are_counted_until_one_has_some_or_is_partial(tmp
 
     assert (looks(quiet, quiet), looks(quiet, busy, quiet), looks(busy)) == (2, 1, 0)
     assert looks(quiet, quiet, about={1: {"unread_brokers": ["east-0:8080"]}}) == 1
+
+
+def test_the_last_call_is_told_once_all_is_copied() -> None:
+    """It deletes what the source stores: without a client as well, what was not sent would be lost."""
+    waiting = {"loaded": loaded("west", to=link(entries=1_000_000, connected=False))}
+    found = stage(8, waiting, wanted_seconds=0)
+    assert (found.standing, "set-clusters" in words(found)) == (NOT_YET, False)
+    assert "first stage 4" in words(found)
 
 
 def test_a_move_is_ready_when_all_stages_are() -> None:
