@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import string
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
@@ -123,12 +123,12 @@ class Transport(Closing):
         """
         return self._tried(lambda: self._from_any_base("GET", path, query, None).decoded(expected))
 
-    def _tried(self, ask: Callable[[], T]) -> T:
+    def _tried(self, ask: Callable[[], T], passing: tuple[type[AdminError], ...] = _PASSING) -> T:
         retrying = Retrying(
             stop=stop_after_attempt(self._settings.limits.read_attempts),
             wait=wait_random_exponential(multiplier=0.2, max=5),
-            retry=retry_if_exception_type(_PASSING),
-            before_sleep=self._turn_to_next,
+            retry=retry_if_exception_type(passing),
+            before_sleep=self._turn_to_next if passing is _PASSING else None,
             reraise=True,
         )
         return retrying(ask)
@@ -144,15 +144,26 @@ class Transport(Closing):
         return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url, query)))
 
     def pieces(self, path: str) -> Generator[bytes]:
-        """As `get_here`, in pieces, for large bodies; close the iterator if it is not read to the end."""
+        """As `get_here`, in pieces, for large bodies; close the iterator if it is not read to the end.
+
+        A 5xx in place of a body is asked again, as `get` does: brokers that move a bundle answer so for a moment
+        (docs/pulsar-behaviour.md).
+        """
         url = self._bases[0] + path
-        received = self._exchange.pieces(url)
+        received = self._tried(lambda: self._begun(url), (ServerError,))
         with closing(received):
-            for each in received:
-                if isinstance(each, Response):
-                    self._checked("GET", url, self._not_redirected(url, each))
-                else:
-                    yield each
+            yield from (each for each in received if isinstance(each, bytes))
+
+    def _begun(self, url: str) -> Generator[Response | bytes]:
+        """A response in pieces, once its head is there and good."""
+        received = self._exchange.pieces(url)
+        with ExitStack() as ends:
+            ends.callback(received.close)
+            head = next(received)
+            if isinstance(head, Response):
+                self._checked("GET", url, self._not_redirected(url, head))
+            ends.pop_all()
+        return received
 
     def send(
         self,

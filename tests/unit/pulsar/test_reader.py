@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Precondition, RedirectRefused
+from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Precondition, RedirectRefused, ServerError
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.pulsar.reader import ClusterAddress, ClusterMigration, Reader
 from tests.unit.pulsar.scripted import MEMBERS, Reply, ScriptedBroker, answer, raw, redirect
@@ -184,6 +184,19 @@ def test_bookies_of_a_namespace_are_those_of_its_groups(
     broker.on(RACKS, answer(racks))
     groups = reader.bookie_groups("a/x")
     assert (groups, reader.bookies_in(groups)) == expected
+
+
+def test_metrics_of_a_broker_that_moves_a_bundle_are_asked_for_again(
+    broker: ScriptedBroker, settings: MakeSettings
+) -> None:
+    """It answers with 500 for a moment; one that goes on so is told."""
+    with Reader(settings(broker.url, read_attempts=2)) as reader:
+        broker.on("/metrics/", answer(status=500), answer(b"up 1\n"))
+        assert b"".join(reader.metrics()) == b"up 1\n"
+        broker.on("/metrics/", answer(status=500))
+        with pytest.raises(ServerError):
+            next(iter(reader.metrics()))
+    assert len(broker.asked_for("/metrics/")) == 4
 
 
 @pytest.mark.parametrize(("own_path", "path"), [(True, f"{EAST}/migrate"), (False, EAST)])
