@@ -10,6 +10,7 @@ import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, ReplicatorSpec, TopicSpec
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.errors import BrokenAnswer
 from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, quick_policy, said
 
 if TYPE_CHECKING:
@@ -205,6 +206,14 @@ def test_a_broker_that_cannot_be_read_stops_everything(site: Worksite) -> None:
     (refused,) = site.carry_out(site.approved(site.move(0)))
     assert (refused.outcome, site.untouched()) == ("refused", True)
     assert_says(refused.reason, f"whole_cluster: no answer from {site.brokers[2]}, which the cluster lists")
+
+
+def test_isolation_policies_of_another_shape_are_no_answer(site: Worksite) -> None:
+    """As those that cannot be read: whoever looks after a call goes on, and says so."""
+    odd = Answer(200, "a text in place of a policy")
+    site.simulator.faults.add(Fault(odd, path="namespaceIsolationPolicies", times=None))
+    with site.context(RUN) as context, pytest.raises(BrokenAnswer, match="isolation policies cannot be read"):
+        context.reader.isolation_policies()
 
 
 def assert_says(words: str, pattern: str) -> None:

@@ -21,11 +21,11 @@ from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.pace import keep_pace, slowed
-from pulsar_steward.apply.perform import perform
+from pulsar_steward.apply.perform import looked_beside, perform
 from pulsar_steward.apply.precheck import Looked, look_ahead, look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import AdminError, ConfigurationError, LeaseLost, LedgerError, Refused
+from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import NOT_TRIED, Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.units import counted
@@ -236,12 +236,8 @@ class _BatchRun:
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
         """Result with all that was lost beside a call, which stops the batch; `before` is as recorded."""
-        kind = kind_of(step.change)
-        try:
-            lost = [each.words for each in kind.beside(kind.recorded(before), self._context.reader) if each.lost]
-        except (AdminError, ConfigurationError) as error:
-            lost = [f"what it did beside cannot be read: {error}"]
-        if not lost:
+        found = looked_beside(step.change, before, self._context.reader)
+        if not (lost := [each.words for each in found if each.lost]):
             return result
         done = result.outcome is Outcome.DONE  # any other outcome stops the batch by itself
         values = {**result.values, "health": {"level": Level.WORSE.value}} if done else result.values

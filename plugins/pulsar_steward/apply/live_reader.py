@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
-from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound, Refused
+from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound, Refused
 from pulsar_steward.facts.isolation import LOAD_SERIES, LoadOfBroker, load_of
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
@@ -436,8 +436,12 @@ class LiveReader(Closing):
                 return list(Exposition(text, MAX_METRICS_BYTES).samples({series: None}))
 
     def isolation_policies(self) -> dict[str, IsolationPolicy]:
-        """The cluster's namespace isolation policies, by name."""
-        return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
+        """The cluster's namespace isolation policies, by name; of another shape than is known: not an answer."""
+        document = self._reader.isolation_policies(self.pulsar_cluster)
+        try:
+            return isolation_policies(document)
+        except ConfigurationError as error:
+            raise BrokenAnswer("GET", paths.isolation(self.pulsar_cluster), "any broker", str(error)) from error
 
     def namespaces(self) -> tuple[str, ...]:
         """All namespaces (``tenant/namespace``) of the configuration store, sorted."""

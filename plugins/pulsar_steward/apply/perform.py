@@ -12,6 +12,8 @@ from tenacity import Retrying, retry_if_not_result, wait_exponential
 from pulsar_steward.apply.clearance import Completion
 from pulsar_steward.apply.context import Result
 from pulsar_steward.apply.halting import last_result
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Beside
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.clearance import Clearance
     from pulsar_steward.apply.context import ApplyContext
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.changes.kind import Before, ChangeKind, Observation
+    from pulsar_steward.model.step import Change
 
 log = logging.getLogger(__name__)
 
@@ -151,6 +155,21 @@ def result_of(observation: Observation | AdminError, doubt: AdminError | None) -
         values=observation.values,
         continuation=observation.continuation or observation.retry,
     )
+
+
+def looked_beside(change: Change, before: dict[str, Any], reader: LiveReader) -> list[Beside]:
+    """Other things that are not as they were right before the call of a change; that they cannot be read is one.
+
+    Args:
+        change: The change.
+        before: State before its call, as recorded.
+        reader: Reads the cluster.
+    """
+    kind = kind_of(change)
+    try:
+        return list(kind.beside(kind.recorded(before), reader))
+    except AdminError as error:
+        return [Beside(f"what it did beside cannot be read: {error}", lost=True)]
 
 
 def wait_for(

@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.apply.health import Level, recorded_level
+from pulsar_steward.apply.perform import looked_beside
 from pulsar_steward.changes import kind_of
-from pulsar_steward.changes.kind import Beside
-from pulsar_steward.errors import AdminError, ConfigurationError
+from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
 from pulsar_steward.model.isolation import AllowedBrokers
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.changes.kind import Beside
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Batch
 
@@ -97,7 +98,7 @@ def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[St
         return "later steps moved on from it", True
     try:
         observation = kind_of(change).observe(reader)
-    except (AdminError, ConfigurationError) as error:
+    except AdminError as error:
         return f"cannot be read: {error}", False
     if later and isinstance(change, SplitBundle):
         there = all(observation.values["owners"].get(half) == change.owner for half in rest)
@@ -109,11 +110,8 @@ def _beside(context: ReadContext, plan_id: str, batch: Batch) -> Iterator[tuple[
     """Whatever else is not as it was right before the first call of a step, with the step."""
     first = {each.step_id: each for each in reversed(context.ledger.intents(plan_id, batch.batch_id))}
     for step_id in sorted(first):
-        kind = kind_of(batch.step(step_id).change)
-        try:
-            yield from ((step_id, each) for each in kind.beside(kind.recorded(first[step_id].before), context.reader))
-        except (AdminError, ConfigurationError) as error:
-            yield step_id, Beside(f"what it did beside cannot be read: {error}", lost=True)
+        found = looked_beside(batch.step(step_id).change, first[step_id].before, context.reader)
+        yield from ((step_id, each) for each in found)
 
 
 def _outside(reader: LiveReader, batch: Batch) -> str | None:

@@ -23,13 +23,9 @@ class KafkaStore(StrEnum):
 
 
 class KafkaRates(Section):
-    """Ceilings, and the rates that estimates assume."""
+    """Rates and time limits that estimates assume; ceilings are those of the check `kafka-partition-ceiling`."""
 
-    replicas_per_broker: int = number(4_000, "as advised for any cluster (KIP-578)")
-    partitions_per_cluster_zookeeper: int = number(200_000, "as advised (KIP-578)")
-    partitions_per_cluster_kraft: int = number(2_000_000, "the most of which a measurement was published (Confluent)")
     request_max_bytes: int = number(104_857_600, "default of `socket.request.max.bytes`; brokers refuse longer ones")
-    map_areas_per_broker: int = number(65_530, "default of `vm.max_map_count` in Linux")
     zookeeper_session_seconds: int = number(18, "default of `zookeeper.session.timeout.ms`")
     nodes_read_per_second: int = number(35_700, "by one reader of ZooKeeper: a million in 28 s, as published")
     nodes_read_per_second_in_all: int = number(71_400, "by all readers: a million in 14 s by five, as published")
@@ -52,14 +48,6 @@ class KafkaRates(Section):
     records_loaded_per_second: int = number(
         500_000, "by a controller or broker of KRaft that starts; a million in 1.7 s, measured"
     )
-
-    def partitions_per_cluster(self, store: KafkaStore) -> int:
-        """Number of partitions that a cluster with its metadata there should not exceed."""
-        return (
-            self.partitions_per_cluster_zookeeper
-            if store is KafkaStore.ZOOKEEPER
-            else self.partitions_per_cluster_kraft
-        )
 
 
 class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):

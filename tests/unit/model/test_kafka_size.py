@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from benchmarks.kafka_size import by_size, comparison
+from pulsar_steward.checks.kafka.partition_ceiling import KafkaPartitionCeilingPolicy
 from pulsar_steward.model.kafka_size import (
     KafkaOutage,
     KafkaRates,
@@ -124,4 +125,6 @@ def test_an_outage_in_words() -> None:
 
 
 def test_ceilings_are_those_of_the_store() -> None:
-    assert [RATES.partitions_per_cluster(store) for store in KafkaStore] == [200_000, 2_000_000]
+    limits = KafkaPartitionCeilingPolicy()
+    ceilings = [limits.critical_partitions_with_zookeeper, limits.critical_partitions_per_cluster]
+    assert (ceilings, limits.warning_replicas_per_broker) == ([200_000, 2_000_000], 4_000)

@@ -99,11 +99,11 @@ def _compared(place: Place, here: Position, source: NamespaceLook, target: Names
         return "absent", (here.entries, here.messages_per_entry)
     fewer, size = here.entries - there.entries, here.messages_per_entry or there.messages_per_entry
     if fewer > 0:
-        return "coming" if fewer <= _on_its_way(source, target, topic) else "missed", (fewer, size)
+        return "coming" if fewer <= _most_on_its_way(source, target, topic) else "missed", (fewer, size)
     return "again" if fewer < 0 else "same", (-fewer, size)
 
 
-def _on_its_way(source: NamespaceLook, target: NamespaceLook, topic: str) -> float:
+def _most_on_its_way(source: NamespaceLook, target: NamespaceLook, topic: str) -> float:
     """Entries at most by which the target is behind, as they wait or were sent since either end renewed its figures."""
     link = source.loaded[topic].replication.get(target.pulsar_name)
     return link.entries + (link.rate_out or 0) * RENEWED_SECONDS if link else 0

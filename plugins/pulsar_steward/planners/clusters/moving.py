@@ -255,7 +255,7 @@ class _Moving:
             for name, topic in source.loaded.items()
             if target.pulsar_name in topic.replication
         }
-        behind = {name: each for name, each in sent.items() if not _on_its_way(each)}
+        behind = {name: each for name, each in sent.items() if not _has_arrived(each)}
         if behind:
             yield not_yet(self._behind(behind), [call(source, "topics", "stats", name) for name in sorted(behind)[:1]])
         elif sent:
@@ -418,7 +418,7 @@ def _as_set(value: object) -> object:
     return None if value in ("", [], {}) else value
 
 
-def _on_its_way(each: Replicating) -> bool:
+def _has_arrived(each: Replicating) -> bool:
     """True if nothing waits, or no more than is sent in a few seconds."""
     return not each.entries or (bool(each.connected) and each.entries <= (each.rate_out or 0) * ON_ITS_WAY_SECONDS)
 
