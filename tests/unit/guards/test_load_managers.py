@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import MAX_NAMED, NOTHING_TAKEN, BacklogAges, Taken, backlog_of, evicted
-from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, load_manager_of
+from pulsar_steward.facts.load_manager import (
+    NO_TRAFFIC,
+    AntiAffinityGroup,
+    BrokerUsage,
+    LoadManager,
+    Traffic,
+    load_manager_of,
+)
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guards.evaluate import guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
@@ -33,33 +40,38 @@ def shedding(**settings: str) -> LoadManager:
 
 
 def usages(*percents: float) -> tuple[BrokerUsage, ...]:
-    """Brokers 0, 1, 2 of these usages, with a gigabyte a second each."""
+    """Brokers 0, 1, 2 of these usages, with a gigabyte and a million messages a second each."""
     return tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB) for number, percent in enumerate(percents)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB, messages=1e6)
+        for number, percent in enumerate(percents)
     )
+
+
+def traffic(mebibytes: float, messages: float = 0.0) -> Traffic:
+    return Traffic(bytes=mebibytes * MIB, messages=messages)
 
 
 LOOKS = {
     "shedding is off": (a_look(usages=None), None),
     "whether it is on is not known": (a_look(load_manager=None), "shedding: whether the brokers' own shedding is on"),
     "usages are not known": (
-        a_look(load_manager=shedding(), throughput=0.0),
+        a_look(load_manager=shedding(), traffic=NO_TRAFFIC),
         "shedding: the usage that the brokers' own shedding compares is not known",
     ),
     "the bundle's throughput is not known": (
         a_look(load_manager=shedding(), usages=usages(20, 20, 20)),
         "shedding: the bundle's throughput is not known",
     ),
-    "it would stay": (a_look(load_manager=shedding(), usages=usages(40, 20, 30), throughput=200.0 * MIB), None),
+    "it would stay": (a_look(load_manager=shedding(), usages=usages(40, 20, 30), traffic=traffic(200.0)), None),
     "it would be undone": (
-        a_look(load_manager=shedding(), usages=usages(40, 35, 10), throughput=200.0 * MIB),
+        a_look(load_manager=shedding(), usages=usages(40, 35, 10), traffic=traffic(200.0)),
         "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from a broker whose usage is 10.0",
     ),
     "a strategy that is not known": (
         a_look(
             load_manager=shedding(loadBalancerLoadSheddingStrategy="org.acme.Shedder"),
             usages=usages(1, 1, 1),
-            throughput=0.0,
+            traffic=NO_TRAFFIC,
         ),
         "shedding: by which rule the brokers' own shedding (org.acme.Shedder) goes is not known",
     ),
@@ -96,10 +108,10 @@ def test_who_might_get_the_bundle_in_exchange_is_named() -> None:
     assert isinstance(manager, LoadManager)
     percents, flows = (80, 10, 30), (1000, 100, 500)
     there = tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=flow * MIB)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=flow * MIB, messages=0.0)
         for number, (percent, flow) in enumerate(zip(percents, flows, strict=True))
     )
-    facts, policy = a_look(load_manager=manager, usages=there, throughput=50.0 * MIB)
+    facts, policy = a_look(load_manager=manager, usages=there, traffic=traffic(50.0))
     told = Shedding().check_change(BUSINESS, facts, policy)
     assert told.passed
     assert told.reason == (
