@@ -20,6 +20,7 @@ from pulsar_steward.model.broker_defaults import (
     LIMITS,
     RATES,
     RESOURCES,
+    SHEDDER,
     THROUGHPUT,
     WEIGHTS,
     lasting_default,
@@ -124,7 +125,7 @@ def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
     name = settings.get("loadManagerClassName", "").rpartition(".")[2]
     if shedding == "false" or settings.get("loadBalancerEnabled", "true") == "false":
         return LoadManager(name=name)
-    strategy = _strategy(name, settings.get("loadBalancerLoadSheddingStrategy", ""))
+    strategy = _strategy(name, settings.get(SHEDDER, ""))
     try:
         weights = {series: _weight(settings, key) for series, key in RESOURCES.items()}
         limits = {key: _limit(settings, key) for key in LIMITS.get(strategy.rpartition(".")[2], ())}

@@ -17,7 +17,7 @@ import msgspec
 
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.broker_defaults import LEAST_BYTES, LEAST_MESSAGES, UNLOADED_SHARE
+from pulsar_steward.model.broker_defaults import APART, LEAST_BYTES, LEAST_MESSAGES, UNLOADED_SHARE
 from pulsar_steward.model.units import MIB, throughput_in_words
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ class Shed(msgspec.Struct, frozen=True, kw_only=True):
         """True if it might take a bundle with this traffic, whatever else the broker has."""
         return self.takes is not Takes.FITTING or self._fits(getattr(traffic, self.unit), self.amount)
 
-    def bundles(self, owned: Mapping[str, Traffic]) -> tuple[str, ...] | Unknown:
-        """The bundles that it takes next, in this order.
+    def bundles(self, owned: Mapping[str, Traffic]) -> tuple[str, ...]:
+        """The bundles that it takes next, in this order; none where it takes any, in no order that is known.
 
         Args:
             owned: Traffic of the broker's bundles by name, without heartbeats.
         """
         if self.takes is Takes.ANY:
-            return Unknown("the strategy takes bundles in no order that is known")
+            return ()
         taken: list[str] = []
         left = self.amount
         traffic = {name: float(getattr(each, self.unit)) for name, each in owned.items()}
@@ -220,8 +220,7 @@ def _by_pairs(manager: LoadManager, usages: Collection[BrokerUsage], there: Brok
     A pair that is far enough apart is counted in each round of shedding. Once a count is reached, the fuller one gives
     a part of what their traffic differs by: of messages, or of bytes where messages differ by too little.
     """
-    low_key = "loadBalancerAvgShedderLowThreshold"
-    low, high = manager.limits[low_key], manager.limits["loadBalancerAvgShedderHighThreshold"]
+    low, high = manager.limits[APART], manager.limits["loadBalancerAvgShedderHighThreshold"]
     many, few = (manager.limits[f"loadBalancerAvgShedderHitCount{name}Threshold"] for name in ("Low", "High"))
     minutes = manager.limits["loadBalancerSheddingIntervalMinutes"]
     for partner, likely in _partners(usages, there):
@@ -233,7 +232,7 @@ def _by_pairs(manager: LoadManager, usages: Collection[BrokerUsage], there: Brok
         rounds = max(1, int(min(many, few) if apart >= high else many))
         pair = "" if likely else ", which may be its partner,"
         why = (
-            f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({low_key}), and"
+            f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({APART}), and"
             f" {there.broker} would be at {there.percent:,.1f} %, {partner.broker}{pair} at {partner.percent:,.1f} %;"
             f" bundles of up to {_words(unit, amount)} go there after 1 to {rounds:,} rounds ({minutes:,.0f} min each)"
         )

@@ -169,8 +169,8 @@ DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "loadBalancerLoadPlacementStrategy": {"3.0": f"{IMPL}.LeastLongTermMessageRate", "5.0": f"{IMPL}.AvgShedder"},
     "loadBalancerLoadSheddingStrategy": {"2.10": f"{IMPL}.ThresholdShedder", "5.0": f"{IMPL}.AvgShedder"},
     "loadBalancerMemoryResourceWeight": {"2.10": "1.0", "4.0": "0.0"},
-    "loadBalancerMsgRateDifferenceShedderThreshold": {"2.10": "50"},
-    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": {"2.10": "4"},
+    "loadBalancerMsgRateDifferenceShedderThreshold": {"2.10": "50.0"},
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": {"2.10": "4.0"},
     "loadBalancerSheddingIntervalMinutes": {"2.10": "1"},
     "managedCursorInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
     "managedLedgerBatchReadEnabled": {"5.0": "true"},
@@ -247,6 +247,19 @@ def default_number(key: str) -> float:
     return float(list(DEFAULTS[key].values())[-1] or "nan")
 
 
+def is_default(key: str, line: str, value: str) -> bool:
+    """True if a line of releases has this value by default."""
+    return key in DEFAULTS and same_value(value, default_in(key, line) or "")
+
+
+def same_value(value: str, other: str) -> bool:
+    """True if two values of a setting are the same number or text."""
+    try:
+        return float(value) == float(other)
+    except ValueError:
+        return value == other
+
+
 def lasting_default(key: str) -> str | None:
     """Default of a setting in every release that has it; None: releases differ."""
     (first, *others) = DEFAULTS[key].values()
@@ -280,10 +293,13 @@ SERIES = (*RESOURCES, HISTORY, *THROUGHPUT, *RATES)
 
 WEIGHTS = {key: default_number(key) for key in RESOURCES.values()}
 BANDWIDTH_BEFORE_4 = {
-    f"loadBalancerBandwidth{way}ResourceWeight": f"loadBalancerBandwith{way}ResourceWeight" for way in ("In", "Out")
+    "loadBalancerBandwidthInResourceWeight": "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight": "loadBalancerBandwithOutResourceWeight",
 }
 """Names of settings before 4.0, which later brokers still heed, by today's names."""
 
+SHEDDER = "loadBalancerLoadSheddingStrategy"
+APART = "loadBalancerAvgShedderLowThreshold"
 LEAST_MESSAGES, LEAST_BYTES = "minUnloadMessage", "minUnloadMessageThroughput"
 UNLOADED_SHARE = "maxUnloadPercentage"
 LIMITS: dict[str, tuple[str, ...]] = {
@@ -294,7 +310,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
     "OverloadShedder": ("loadBalancerBrokerOverloadedThresholdPercentage",),
     "TransferShedder": ("loadBalancerBrokerOverloadedThresholdPercentage", "loadBalancerBrokerLoadTargetStd"),
     "AvgShedder": (
-        "loadBalancerAvgShedderLowThreshold",
+        APART,
         "loadBalancerAvgShedderHighThreshold",
         "loadBalancerAvgShedderHitCountLowThreshold",
         "loadBalancerAvgShedderHitCountHighThreshold",
@@ -320,7 +336,7 @@ SETTINGS = tuple(
             "loadManagerClassName",
             "loadBalancerEnabled",
             "loadBalancerSheddingEnabled",
-            "loadBalancerLoadSheddingStrategy",
+            SHEDDER,
             "loadBalancerSheddingExcludedNamespaces",
             "loadBalancerTransferEnabled",
             *WEIGHTS,
