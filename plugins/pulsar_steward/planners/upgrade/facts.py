@@ -26,7 +26,7 @@ from pulsar_steward.model.broker_defaults import (
 )
 from pulsar_steward.model.finding import Finding, Verdict
 from pulsar_steward.model.units import named
-from pulsar_steward.planners.from_snapshot import load_manager_in, usages_in
+from pulsar_steward.planners.from_snapshot import load_manager_in, traffic_in, usages_in
 from pulsar_steward.planners.upgrade.model import TARGET
 from pulsar_steward.snapshots.rows import BrokerRow, FailoverRow, SnapshotMeta
 
@@ -60,14 +60,6 @@ _OF_BROKERS = """
 select source, max(value)::bigint as memory, max(labels_json->>'version') as java
 from metrics where source_kind = 'broker' and series in ('jvm_memory_direct_bytes_max', 'jvm_info')
 group by source, series
-"""
-
-
-_OF_BUNDLES = """
-select owner, namespace || '/' || bundle as name,
-    coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0) as bytes,
-    coalesce(message_rate_in, 0) + coalesce(message_rate_out, 0) as messages
-from bundles where owner is not null and not is_heartbeat(namespace) order by all
 """
 
 
@@ -109,11 +101,6 @@ class _OfBroker(msgspec.Struct, frozen=True):
     source: str
     memory: int
     java: str | None
-
-
-class _OfBundle(Traffic, frozen=True, kw_only=True):
-    owner: str
-    name: str
 
 
 class _Nodes(msgspec.Struct, frozen=True):
@@ -193,9 +180,6 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
     for finding in snapshot.findings(as_judged=True):
         findings[finding.check_id].append(finding)
     manager, shedder = load_manager_in(snapshot), _shedder(settings, lines)
-    owned: defaultdict[str, dict[str, Traffic]] = defaultdict(dict)
-    for bundle in snapshot.select(_OF_BUNDLES, _OfBundle):
-        owned[bundle.owner][bundle.name] = bundle
     processes = snapshot.select(_OF_BROKERS, _OfBroker)
     (nodes,) = snapshot.select(COUNTED, _Nodes)
     in_store, persisted = (_limit(key, settings, lines) for key in (_IN_STORE, _PERSISTED))
@@ -214,7 +198,7 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
         manager=manager,
         shedder=shedder,
         usages=usages_in(snapshot, shedder),
-        owned=dict(owned),
+        owned=traffic_in(snapshot),
         metadata_nodes=nodes.nodes,
         findings=dict(findings),
         verdicts={each.check_id: each for each in snapshot.verdicts()},
