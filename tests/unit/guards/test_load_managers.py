@@ -27,9 +27,10 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting, Step, UnloadBundle
 from tests.builders import CALM, Seen, a_look, a_move, a_split, a_step, broker
 from tests.cases import cases, row_by_row
-from tests.unit.facts.test_load_manager import EXTENSIBLE, MODULAR
+from tests.unit.facts.test_load_manager import EXTENSIBLE, IMPL, MODULAR
 
 MIB = 1 << 20
+AVG = {"loadBalancerLoadSheddingStrategy": f"{IMPL}AvgShedder", "maxUnloadPercentage": "0.5"}
 BUSINESS = a_move(namespace="shop/orders")
 
 
@@ -39,10 +40,10 @@ def shedding(**settings: str) -> LoadManager:
     return found
 
 
-def usages(*percents: float) -> tuple[BrokerUsage, ...]:
-    """Brokers 0, 1, 2 of these usages, with a gigabyte and a million messages a second each."""
+def usages(*percents: float, messages: tuple[float, ...] = (0.0,) * 3) -> tuple[BrokerUsage, ...]:
+    """Brokers 0, 1, 2 of these usages and messages a second, with a gigabyte a second each."""
     return tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB, messages=1e6)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB, messages=messages[number])
         for number, percent in enumerate(percents)
     )
 
@@ -51,6 +52,7 @@ def traffic(mebibytes: float, messages: float = 0.0) -> Traffic:
     return Traffic(bytes=mebibytes * MIB, messages=messages)
 
 
+APART = usages(10, 60, 30, messages=(0, 3000, 0))
 LOOKS = {
     "shedding is off": (a_look(usages=None), None),
     "whether it is on is not known": (a_look(load_manager=None), "shedding: whether the brokers' own shedding is on"),
@@ -66,6 +68,18 @@ LOOKS = {
     "it would be undone": (
         a_look(load_manager=shedding(), usages=usages(40, 35, 10), traffic=traffic(200.0)),
         "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from a broker whose usage is 10.0",
+    ),
+    "another bundle would be taken": (
+        a_look(
+            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 4000)
+        ),
+        None,
+    ),
+    "it would be taken on": (
+        a_look(
+            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 1400)
+        ),
+        "shedding: the brokers' own shedding would undo it: AvgShedder takes from the fuller of two brokers",
     ),
     "a strategy that is not known": (
         a_look(
@@ -127,6 +141,14 @@ def test_coordinators_are_never_shed() -> None:
     assert objection_to(a_step(a_split(namespace="shop/orders")), *seen) is None
     back = a_step(BUSINESS, undoes="plan/b1.s01")
     assert "shedding" not in {guard.name for guard in guards_of(back)}
+
+
+def test_coordinators_are_judged_where_bundles_without_traffic_are_shed() -> None:
+    """`UniformLoadShedder` takes these as well, but from the busiest broker alone."""
+    uniform = shedding(loadBalancerLoadSheddingStrategy=f"{IMPL}UniformLoadShedder", maxUnloadPercentage="0.2")
+    for rates, undone in (((1, 9000, 1), True), ((9000, 1, 1), False)):
+        seen = a_look(load_manager=uniform, usages=usages(1, 1, 1, messages=rates), traffic=NO_TRAFFIC)
+        assert (objection_to(a_step(a_move()), *seen) is not None) is undone
 
 
 def group(**others: int) -> AntiAffinityGroup:
