@@ -12,6 +12,7 @@ from lab import placement
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import operator_of, operators_of, shown_topics
 from lab.waiting import wait_until
+from pulsar_steward.facts.load_manager import after_move, move_of
 from pulsar_steward.facts.shedding import sheds
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.step import UnloadBundle
@@ -128,7 +129,7 @@ WATCHED_MODES = {
         },
         # Broker 1 is the fullest, 0 the emptiest. The first bundle has more than half of what the two then differ by,
         # the second has less.
-        bundles=((0, 80), (0, 30), (0, 30), (2, 30), (2, 30)),
+        bundles=((0, 120), (0, 30), (0, 60), (2, 30), (2, 30)),
         ballast={1: 100, 2: 40},
         left={0: 1},
         undone={1: 1},
@@ -292,8 +293,9 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched,
             source, bundle = brokers[watched.bundles[number][0]], bundles[number]
             return UnloadBundle(namespace=here.namespace, bundle=bundle, source=source, target=brokers[target])
 
-        for left in watched.left.items():
-            healer.heal(healer.plan_of(move(*left)))
+        for number, target in watched.left.items():
+            healer.heal(healer.plan_of(move(number, target)))
+            until_it_flows(here, bundles[number], watched.bundles[number][1])
         undone = [move(*each) for each in watched.undone.items()]
         for each in undone:
             healer.refused_by("shedding", each)
@@ -301,14 +303,11 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched,
         there |= {bundles[number]: brokers[target] for number, target in watched.left.items()}
         assert owners(here) == there
 
+        foretold = next_moves(healer.observe(), undone) if watched.named else {}
         for each in undone:
             here.admin.unload(here.namespace, each.bundle, each.target)
         there |= {each.bundle: each.target for each in undone}
         wait_until(lambda: owners(here) == there, "they are there all the same", SHOWN_WITHIN_S, 0.5)
-        for each in undone:
-            topic = topic_in(here, each.bundle)
-            here.until(topic, lambda shown: shown["msgRateIn"] > 0, "it has its traffic again")
-        foretold = next_moves(healer.observe()) if watched.named else {}
         wait_until(lambda: taken(here, undone), "some are taken back", SHED_WITHIN_S, 1)
         now = owners(here)
         for number, target in watched.left.items():
@@ -319,12 +318,17 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched,
             assert moved.keys() <= foretold.keys()
 
 
-def next_moves(snapshot: Snapshot) -> dict[str, str | None]:
-    """The bundles that would be shed next by the figures of a snapshot, and the broker that would have each."""
+def next_moves(snapshot: Snapshot, moves: Sequence[UnloadBundle]) -> dict[str, str | None]:
+    """The bundles that would be shed next, by the figures of a snapshot, after moves; and who would have each."""
     manager = load_manager_in(snapshot)
     usages, owned = usages_in(snapshot, manager), traffic_in(snapshot)
     assert not isinstance(manager, Unknown)
     assert not isinstance(usages, Unknown)
+    for move in moves:
+        name = f"{move.namespace}/{move.bundle}"
+        traffic = owned[move.source].pop(name)
+        owned[move.target][name] = traffic
+        usages = after_move(usages, move_of(move, traffic))
     found = sheds(manager, usages)
     assert not isinstance(found, Unknown)
     return {bundle: shed.target for shed in found for bundle in shed.bundles(owned[shed.source])}
@@ -350,8 +354,15 @@ def busy(here: Ground, bundles: Sequence[tuple[str, int]]) -> list[str]:
         here.take(topic)
         put(here, bundle, topic, broker)
         here.flow(topic, rate, 1000)
-        here.until(topic, lambda shown: shown["msgThroughputIn"] > 0, "something goes in")
+        until_it_flows(here, bundle, rate)
     return found
+
+
+def until_it_flows(here: Ground, bundle: str, rate: int) -> None:
+    """Waits until brokers show most of a bundle's traffic."""
+    here.until(
+        topic_in(here, bundle), lambda shown: min(shown["msgRateIn"], shown["msgRateOut"]) > rate / 2, "it flows"
+    )
 
 
 def weigh_down(pinned: Ground, broker: str, megabytes: int) -> None:
