@@ -63,9 +63,9 @@ def test_coordinators_move_whatever_the_load_manager_does(
 def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager: str, strategy: str) -> None:
     """The target has other traffic, of which strategies take as much as the bundle has or more."""
     bills = replace(ORDERS, name="shop/bills", owner=1, topics=(replace(BUSY[0], rate_in=8000.0),))
-    spec = replace(USUAL, namespaces=(ORDERS, bills), loads=loads(10, 80, 10), load_manager=load_manager)
+    spec = replace(USUAL, namespaces=(ORDERS, bills), loads=loads(10, 80, 10))
     configuration = SHEDDING | {"loadBalancerLoadSheddingStrategy": f"{IMPL}{strategy}"}
-    with a_site(tmp_path, spec, configuration=configuration) as site:
+    with a_site(tmp_path, spec, load_manager=load_manager, configuration=configuration) as site:
         assert_stopped(
             site,
             site.approved(site.move(ALL, 1, namespace="shop/orders")),
