@@ -230,11 +230,12 @@ def _by_pairs(manager: LoadManager, usages: Collection[BrokerUsage], there: Brok
             continue
         unit, amount = part
         rounds = max(1, int(min(many, few) if apart >= high else many))
+        after = "1 round" if rounds == 1 else f"1 to {rounds:,} rounds"
         pair = "" if likely else ", which may be its partner,"
         why = (
             f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({APART}), and"
             f" {there.broker} would be at {there.percent:,.1f} %, {partner.broker}{pair} at {partner.percent:,.1f} %;"
-            f" bundles of up to {_words(unit, amount)} go there after 1 to {rounds:,} rounds ({minutes:,.0f} min each)"
+            f" bundles of up to {_words(unit, amount)} go there after {after} ({minutes:,.0f} min each)"
         )
         yield Shed(
             source=there.broker,
