@@ -1,8 +1,9 @@
 """Rules of the brokers' own load shedding: what would be taken from a broker, and whether a move would be undone.
 
-Read in apache/pulsar (2.10.4 to 5.0.1) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). Pulsar's
-strategies never shed the bundles of brokers' heartbeats. The extensible manager never sheds those of ``pulsar/system``;
-the modular one sheds them last, as it begins with the bundle of most traffic.
+Read in apache/pulsar (2.10.4 to 5.0.1); `ThresholdShedder` and `TransferShedder` were also watched on real brokers, the
+others not yet (docs/pulsar-behaviour.md, Load managers). Pulsar's strategies never shed the bundles of brokers'
+heartbeats. The extensible manager never sheds those of ``pulsar/system``; the modular one sheds them last, as it begins
+with the bundle of most traffic.
 
 Brokers do not report the averages and counters that strategies keep. So these rules go by the figures of one moment:
 a strategy acts later, but with the same result while the figures last.
