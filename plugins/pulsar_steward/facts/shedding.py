@@ -1,6 +1,6 @@
 """Rules of the brokers' own load shedding: what would be taken from a broker, and whether a move would be undone.
 
-Read in apache/pulsar (2.10.4 to 5.0.1); `ThresholdShedder`, `TransferShedder` and `UniformLoadShedder` were also watched
+Read in apache/pulsar (2.10.4 to 5.0.1). `ThresholdShedder`, `TransferShedder` and `UniformLoadShedder` were watched
 on real brokers (docs/pulsar-behaviour.md, Load managers). Pulsar's strategies never shed the bundles of brokers'
 heartbeats. The extensible manager never sheds those of ``pulsar/system``; the modular one sheds them last, as it begins
 with the bundle of most traffic.
