@@ -14,7 +14,7 @@ import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, PulsarsHold
 from pulsar_steward.facts.isolation import ISOLATION_UNKNOWN, Isolation, LoadOfBroker
-from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, THROUGHPUT_UNKNOWN, USAGES_UNKNOWN, LoadManager
+from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, TRAFFIC_UNKNOWN, USAGES_UNKNOWN, LoadManager
 from pulsar_steward.facts.partitions import PartitionedTopic
 from pulsar_steward.facts.protocol import Bookies, ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
@@ -313,7 +313,7 @@ FACTS: dict[str, Any] = {
     "anti_affinity": None,
     "load_manager": CALM,
     "usages": None,
-    "throughput": None,
+    "traffic": None,
     "other_clusters": (),
     "unproved_batch": None,
     "changes_in_the_last_hour": 0,
@@ -348,7 +348,7 @@ UNKNOWN: dict[str, Callable[[Any], Unknown]] = {
     "isolation": lambda _: ISOLATION_UNKNOWN,
     "load_manager": lambda _: MANAGER_UNKNOWN,
     "usages": lambda _: USAGES_UNKNOWN,
-    "throughput": lambda _: THROUGHPUT_UNKNOWN,
+    "traffic": lambda _: TRAFFIC_UNKNOWN,
     "other_clusters": clusters_unknown,
     "largest_backlog": backlogs_unknown,
     "taken": loss_unknown,

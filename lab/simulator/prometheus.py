@@ -79,6 +79,7 @@ def _totals(shown: list[Shown]) -> Totals:
         producers=sum(spec.producers for spec in specs),
         consumers=sum(spec.consumers for spec in specs),
         rate_in=sum(spec.rate_in for spec in specs),
+        rate_out=sum(each.rate_out for spec in specs for each in spec.subscriptions),
         bytes_in=sum(spec.rate_in * spec.message_bytes for spec in specs),
         bytes_out=sum(each.rate_out * spec.message_bytes for spec in specs for each in spec.subscriptions),
     )

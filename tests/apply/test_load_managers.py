@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHEDDING = {"loadBalancerSheddingEnabled": "true", "loadBalancerBundleUnloadMinThroughputThreshold": "0"}
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 MANAGERS = ("modular", "extensible")
 ALL = "0x00000000_0xffffffff"
 BUSY = (TopicSpec("t", producers=1, rate_in=1000.0),)
@@ -51,10 +52,20 @@ def test_coordinators_move_whatever_the_load_manager_does(
 
 
 @pytest.mark.parametrize(
-    ("load_manager", "strategy"), [("modular", "ThresholdShedder"), ("extensible", "TransferShedder")]
+    ("load_manager", "strategy"),
+    [
+        ("modular", "ThresholdShedder"),
+        ("modular", "AvgShedder"),
+        ("modular", "UniformLoadShedder"),
+        ("extensible", "TransferShedder"),
+    ],
 )
 def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager: str, strategy: str) -> None:
-    with a_site(tmp_path, load_manager=load_manager, configuration=SHEDDING, loads=loads(10, 80, 10)) as site:
+    """The target has other traffic, of which strategies take as much as the bundle has or more."""
+    bills = replace(ORDERS, name="shop/bills", owner=1, topics=(replace(BUSY[0], rate_in=8000.0),))
+    spec = replace(USUAL, namespaces=(ORDERS, bills), loads=loads(10, 80, 10))
+    configuration = SHEDDING | {"loadBalancerLoadSheddingStrategy": f"{IMPL}{strategy}"}
+    with a_site(tmp_path, spec, load_manager=load_manager, configuration=configuration) as site:
         assert_stopped(
             site,
             site.approved(site.move(ALL, 1, namespace="shop/orders")),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +12,11 @@ from lab import placement
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import operator_of, operators_of, shown_topics
 from lab.waiting import wait_until
+from pulsar_steward.facts.load_manager import after_move, move_of
+from pulsar_steward.facts.shedding import sheds
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.planners.from_snapshot import load_manager_in, traffic_in, usages_in
 from tests.live.healing import Healer, found
 from tests.live.plots import owners, plot
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.pool import LabPool
+    from pulsar_steward.snapshots.read import Snapshot
 
 pytestmark = [pytest.mark.live, pytest.mark.extended("tests/apply/test_load_managers.py")]
 
@@ -57,25 +63,99 @@ WATCHED = {
     "managedLedgerCacheEvictionTimeThresholdMillis": "36000000",
     "managedLedgerCacheSizeMB": "160",
 }
-WATCHED_MODES = {
-    "modular": {
-        **WATCHED,
-        "loadBalancerLoadSheddingStrategy": f"{IMPL}ThresholdShedder",
-        "loadBalancerBundleUnloadMinThroughputThreshold": "0",
-    },
-    "extensible": {
-        **EXTENSIBLE,
-        **WATCHED,
-        "loadBalancerBrokerLoadTargetStd": "0.05",
-        "loadBalancerSheddingConditionHitCountThreshold": "0",
-        "loadBalanceSheddingDelayInSeconds": "1",
-    },
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """A lab whose brokers shed every minute, with what is foretold there; brokers and bundles by number.
+
+    Attributes:
+        settings: Settings of the brokers.
+        bundles: Broker and rate of each bundle: so many messages a second go in and out.
+        ballast: Megabytes that brokers have in their direct memory, which no move takes from them.
+        left: Moves that shedding leaves, by bundle and target.
+        undone: Moves that it undoes.
+        named: True if the model also names the bundles that are taken.
+    """
+
+    settings: dict[str, str]
+    bundles: tuple[tuple[int, int], ...]
+    ballast: dict[int, int]
+    left: dict[int, int]
+    undone: dict[int, int]
+    named: bool = False
+
+
+BY_USAGE: Any = {
+    # Broker 1 uses more of its memory. `TransferShedder` takes any of a broker's bundles but one that has a large part
+    # of its throughput, so it gets several. Such a one it exchanges for smaller ones of the emptiest broker, so the
+    # bundle that is to be left there has the most throughput.
+    "bundles": ((0, 80), *((0, 40),) * 4),
+    "ballast": {1: 100},
+    "left": {0: 2},
+    "undone": dict.fromkeys(range(1, 5), 1),
 }
-BALLAST_MESSAGES, BALLAST_BYTES = 100, 1_000_000
-"""Of 256 MiB of direct memory that a broker of a lab has."""
+WATCHED_MODES = {
+    "threshold": Watched(
+        settings={
+            **WATCHED,
+            "loadBalancerLoadSheddingStrategy": f"{IMPL}ThresholdShedder",
+            "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+        },
+        **BY_USAGE,
+    ),
+    "transfer": Watched(
+        settings={
+            **EXTENSIBLE,
+            **WATCHED,
+            "loadBalancerBrokerLoadTargetStd": "0.05",
+            "loadBalancerSheddingConditionHitCountThreshold": "0",
+            "loadBalanceSheddingDelayInSeconds": "1",
+        },
+        **BY_USAGE,
+    ),
+    "average": Watched(
+        settings={
+            **WATCHED,
+            "loadBalancerLoadSheddingStrategy": f"{IMPL}AvgShedder",
+            "loadBalancerLoadPlacementStrategy": f"{IMPL}AvgShedder",
+            "loadBalancerDistributeBundlesEvenlyEnabled": "false",
+            "loadBalancerAvgShedderLowThreshold": "10",
+            "loadBalancerAvgShedderHighThreshold": "20",
+            "loadBalancerAvgShedderHitCountHighThreshold": "1",
+            "loadBalancerAvgShedderHitCountLowThreshold": "2",
+            "maxUnloadPercentage": "0.5",
+            "minUnloadMessage": "10",
+        },
+        # Broker 1 is the fullest, 0 the emptiest. The first bundle has more than half of what the two then differ by,
+        # the second has less.
+        bundles=((0, 120), (0, 30), (0, 60), (2, 30), (2, 30)),
+        ballast={1: 100, 2: 40},
+        left={0: 1},
+        undone={1: 1},
+        named=True,
+    ),
+    "uniform": Watched(
+        settings={
+            **WATCHED,
+            "loadBalancerLoadSheddingStrategy": f"{IMPL}UniformLoadShedder",
+            "loadBalancerMsgRateDifferenceShedderThreshold": "1000",
+            "maxUnloadPercentage": "0.5",
+            "minUnloadMessage": "100",
+        },
+        # The second move alone makes broker 1 the busiest beside one without traffic.
+        bundles=((2, 40), (0, 40), (0, 40), *((1, 40),) * 3),
+        ballast={},
+        left={1: 2},
+        undone={2: 1},
+        named=True,
+    ),
+}
+BALLAST_BYTES = 1_000_000
+DIRECT_BYTES = 256 << 20
+"""Direct memory that a broker of a lab has."""
 
 MEMORY = "pulsar_lb_directMemory_usage"
-BALLAST_PERCENT = 25.0
 SHED_WITHIN_S = 300.0
 """Every minute the leader looks at what brokers report once a minute at least."""
 
@@ -89,9 +169,14 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module", params=WATCHED_MODES)
-def shedding_lab(request: pytest.FixtureRequest, labs: LabPool) -> Iterator[Lab]:
-    """Three brokers that shed every minute, by what each of them has in its direct memory."""
-    lab = labs.lab(broker_settings=dict(COMMON_SETTINGS) | WATCHED_MODES[request.param])
+def watched(request: pytest.FixtureRequest) -> Watched:
+    return WATCHED_MODES[request.param]
+
+
+@pytest.fixture(scope="module")
+def shedding_lab(watched: Watched, labs: LabPool) -> Iterator[Lab]:
+    """Three brokers that shed every minute."""
+    lab = labs.lab(broker_settings=dict(COMMON_SETTINGS) | watched.settings)
     yield lab
     labs.discard(lab)
 
@@ -150,7 +235,7 @@ def fill(here: Ground, broker: str) -> None:
     """Has all topics of a ground on one broker, with something going in and out of each."""
     topics = [here.topic(f"t{number}") for number in range(TOPICS)]
     for bundle in here.admin.bundles(here.namespace):
-        put(here, bundle, next(topic for topic in topics if placement.holds(bundle, topic)), broker)
+        put(here, bundle, topic_in(here, bundle), broker)
     for topic in topics:
         here.shared(topic, receiver_queue_size=100)
         here.flow(topic, 20, 1000)
@@ -191,67 +276,105 @@ def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
         assert owners(one) == {bundle: first}
 
 
-def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, tmp_path: Path) -> None:
-    """Shedding takes back some moves that the guard refused and that were made by hand, and leaves a permitted one.
-
-    One broker uses more of its memory than the others, which no move takes from it. `TransferShedder` takes any of a
-    broker's bundles but one that has a large part of its throughput, so the test uses several bundles. Such a one it
-    exchanges for smaller ones of the emptiest broker, so the bundle that is to be left there has the most throughput.
-    """
-    lab = shedding_lab
-    idle, full, other = (broker.broker_id for broker in lab.brokers)
+def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched, tmp_path: Path) -> None:
+    """Shedding takes back some moves that the guard refused and that were made by hand, and leaves a permitted one."""
+    lab, brokers = shedding_lab, [broker.broker_id for broker in shedding_lab.brokers]
     with (
-        plot(lab, "shedding-watched", 5) as here,
+        plot(lab, "shedding-watched", len(watched.bundles)) as here,
         Healer.on(lab, tmp_path, checks=()) as healer,
-        closing(Ground(lab, f"pulsar/{full}", None, operator_of(lab))) as pinned,
+        ExitStack() as pinned,
     ):
-        left, *undone = busy(here, idle)
-        weigh_down(pinned, full)
+        bundles = busy(here, [(brokers[number], rate) for number, rate in watched.bundles])
+        for number, megabytes in watched.ballast.items():
+            ground = Ground(lab, f"pulsar/{brokers[number]}", None, operator_of(lab))
+            weigh_down(pinned.enter_context(closing(ground)), brokers[number], megabytes)
 
-        permitted = UnloadBundle(namespace=here.namespace, bundle=left, source=idle, target=other)
-        healer.heal(healer.plan_of(permitted))
-        for bundle in undone:
-            refused = UnloadBundle(namespace=here.namespace, bundle=bundle, source=idle, target=full)
-            healer.refused_by("shedding", refused)
-        assert owners(here) == dict.fromkeys(undone, idle) | {left: other}
+        def move(number: int, target: int) -> UnloadBundle:
+            source, bundle = brokers[watched.bundles[number][0]], bundles[number]
+            return UnloadBundle(namespace=here.namespace, bundle=bundle, source=source, target=brokers[target])
 
-        for bundle in undone:
-            here.admin.unload(here.namespace, bundle, full)
-        there = dict.fromkeys(undone, full) | {left: other}
+        for number, target in watched.left.items():
+            healer.heal(healer.plan_of(move(number, target)))
+            until_it_flows(here, bundles[number], watched.bundles[number][1])
+        undone = [move(*each) for each in watched.undone.items()]
+        for each in undone:
+            healer.refused_by("shedding", each)
+        there = dict(zip(bundles, (brokers[number] for number, _ in watched.bundles), strict=True))
+        there |= {bundles[number]: brokers[target] for number, target in watched.left.items()}
+        assert owners(here) == there
+
+        foretold = next_moves(healer.observe(), undone) if watched.named else {}
+        for each in undone:
+            here.admin.unload(here.namespace, each.bundle, each.target)
+        there |= {each.bundle: each.target for each in undone}
         wait_until(lambda: owners(here) == there, "they are there all the same", SHOWN_WITHIN_S, 0.5)
-        wait_until(lambda: taken(here, undone, full), "some are taken back", SHED_WITHIN_S, 1)
-        assert owners(here)[left] == other
+        wait_until(lambda: taken(here, undone), "some are taken back", SHED_WITHIN_S, 1)
+        now = owners(here)
+        for number, target in watched.left.items():
+            assert now[bundles[number]] == brokers[target]
+        if watched.named:
+            moved = {f"{here.namespace}/{bundle}": owner for bundle, owner in now.items() if owner != there[bundle]}
+            assert moved == {name: foretold[name] or owner for name, owner in moved.items()}
 
 
-def taken(here: Ground, bundles: Sequence[str], broker: str) -> bool:
-    """True once any of these bundles is another broker's."""
-    return any(owner != broker for bundle, owner in owners(here).items() if bundle in bundles)
+def next_moves(snapshot: Snapshot, moves: Sequence[UnloadBundle]) -> dict[str, str | None]:
+    """The bundles that would be shed next, by the figures of a snapshot, after moves; and who would have each."""
+    manager = load_manager_in(snapshot)
+    usages, owned = usages_in(snapshot, manager), traffic_in(snapshot)
+    assert not isinstance(manager, Unknown)
+    assert not isinstance(usages, Unknown)
+    for move in moves:
+        name = f"{move.namespace}/{move.bundle}"
+        traffic = owned[move.source].pop(name)
+        owned[move.target][name] = traffic
+        usages = after_move(usages, move_of(move, traffic))
+    found = sheds(manager, usages)
+    assert not isinstance(found, Unknown)
+    return {bundle: shed.target for shed in found for bundle in shed.bundles(owned[shed.source])}
 
 
-def busy(here: Ground, broker: str) -> list[str]:
-    """Has each bundle of a ground on a broker, with twice as much in and out of the first; returns the bundles."""
-    bundles = here.admin.bundles(here.namespace)
-    names = [f"t{number}" for number in range(TOPICS)]
-    for bundle in bundles:
-        topic = next(topic for topic in map(here.topic, names) if placement.holds(bundle, topic))
+def taken(here: Ground, moves: Sequence[UnloadBundle]) -> bool:
+    """True once any of these bundles is not where it was moved to, and has an owner."""
+    now = owners(here)
+    return any(now.get(each.bundle, each.target) != each.target for each in moves)
+
+
+def topic_in(here: Ground, bundle: str) -> str:
+    """A topic of a bundle."""
+    names = (here.topic(f"t{number}") for number in range(TOPICS))
+    return next(topic for topic in names if placement.holds(bundle, topic))
+
+
+def busy(here: Ground, bundles: Sequence[tuple[str, int]]) -> list[str]:
+    """Has each bundle of a ground on a broker, with so many messages a second in and out; returns the bundles."""
+    found = list(here.admin.bundles(here.namespace))
+    for bundle, (broker, rate) in zip(found, bundles, strict=True):
+        topic = topic_in(here, bundle)
         here.take(topic)
         put(here, bundle, topic, broker)
-        here.flow(topic, 80 if bundle == bundles[0] else 40, 1000)
-        here.until(topic, lambda shown: shown["msgThroughputIn"] > 0, "something goes in")
-    return list(bundles)
+        here.flow(topic, rate, 1000)
+        until_it_flows(here, bundle, rate)
+    return found
 
 
-def weigh_down(pinned: Ground, broker: str) -> None:
+def until_it_flows(here: Ground, bundle: str, rate: int) -> None:
+    """Waits until brokers show most of a bundle's traffic."""
+    topic = topic_in(here, bundle)
+    here.until(topic, lambda shown: min(shown["msgRateIn"], shown["msgRateOut"]) > rate / 2, "it flows")
+
+
+def weigh_down(pinned: Ground, broker: str, megabytes: int) -> None:
     """Fills a broker's memory by a topic beside its heartbeat's: nobody else may have that, and no shedder takes it."""
     ballast = pinned.topic("ballast")
     pinned.shared(ballast, receiver_queue_size=1)
     producer = pinned.producer(ballast, batched=False)
-    for _ in range(BALLAST_MESSAGES):
+    for _ in range(megabytes):
         producer.send(b"x" * BALLAST_BYTES)
     names = [each.broker_id for each in pinned.lab.brokers]
     operator = operators_of(pinned.lab)[names.index(broker)]
+    percent = 60 * megabytes * BALLAST_BYTES / DIRECT_BYTES
     wait_until(
-        lambda: any(name.startswith(MEMORY) and value > BALLAST_PERCENT for name, value in operator.metrics()),
+        lambda: any(name.startswith(MEMORY) and value > percent for name, value in operator.metrics()),
         f"{broker} has more in its memory than the others",
         SHOWN_WITHIN_S,
         1,

@@ -22,6 +22,7 @@ class Totals:
     producers: int
     consumers: int
     rate_in: float
+    rate_out: float
     bytes_in: float
     bytes_out: float
 
@@ -36,6 +37,8 @@ def lines(cluster: str, host: str, load: LoadSpec, totals: Totals, *, extensible
     yield from gauge("pulsar_broker_throttled_connections", labels, load.connections_throttled)
     yield from gauge("pulsar_broker_topic_load_pending_requests", labels, load.pending_topic_loads)
     yield from gauge("pulsar_broker_topics_count", labels, totals.topics)
+    yield from gauge("pulsar_broker_rate_in", labels, totals.rate_in)
+    yield from gauge("pulsar_broker_rate_out", labels, totals.rate_out)
     yield from gauge("pulsar_broker_throughput_in", labels, totals.bytes_in)
     yield from gauge("pulsar_broker_throughput_out", labels, totals.bytes_out)
     yield from _usage({**labels, "broker": host, "metric": "loadBalancing"}, load, extensible=extensible)

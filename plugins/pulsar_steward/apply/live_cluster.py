@@ -17,7 +17,7 @@ from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.facts.backlogs import NOTHING_TAKEN, retained_seconds
-from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
+from pulsar_steward.facts.load_manager import TRAFFIC_UNKNOWN, Traffic
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import QUOTA_CHECKS_UNKNOWN, Unknown, delayed_unknown, loss_unknown, owner_unknown
@@ -265,15 +265,17 @@ class LiveCluster(WholeLook, ClusterFacts):
         return kind_of(change).clients(self.reader, owner) if owner else 0
 
     @once
-    def throughput(self, change: BundleChange) -> float | Unknown:
-        """Throughput of the bundle, from its owner's statistics (up to 1 min old)."""
+    def traffic(self, change: BundleChange) -> Traffic | Unknown:
+        """Traffic of the bundle, from its owner's statistics (up to 1 min old)."""
         owner = self._owner(change)
         if owner is None:
-            return THROUGHPUT_UNKNOWN
+            return TRAFFIC_UNKNOWN
         topics = self.reader.topics(owner, change.namespace, change.bundle).values()
-        told = [rate for each in topics for rate in (each.msg_throughput_in, each.msg_throughput_out)]
-        known = [rate for rate in told if rate is not None]
-        return sum(known) if len(known) == len(told) else THROUGHPUT_UNKNOWN
+        flows = [rate for each in topics for rate in (each.msg_throughput_in, each.msg_throughput_out)]
+        rates = [rate for each in topics for rate in (each.msg_rate_in, each.msg_rate_out)]
+        if None in (*flows, *rates):
+            return TRAFFIC_UNKNOWN
+        return Traffic(bytes=sum(filter(None, flows)), messages=sum(filter(None, rates)))
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:

@@ -1,12 +1,9 @@
-"""The brokers' own load manager: the figures that its shedding uses, and whether it would move a bundle away again.
+"""The brokers' own load manager: its settings, and the figures that its shedding compares.
 
-Read in apache/pulsar (4.0, 4.2) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). A shedding
-strategy compares one figure of each broker, its *usage*: the highest of its resources' usages in percent, each times
-its weight. Pulsar's strategies never shed the bundles of brokers' heartbeats. The extensible manager never sheds those
-of ``pulsar/system``; the modular one sheds them last, as it begins with the bundle of most throughput.
+A shedding strategy compares one figure of each broker, its *usage*: the highest of its resources' usages in percent,
+each times its weight; or its traffic. `pulsar_steward.facts.shedding` has the strategies' rules.
 
 A moved bundle's share of its source's throughput is also taken as its share of the source's usage, as strategies do.
-They compare averages over some minutes: so they act later than these rules, but with the same result.
 """
 
 from __future__ import annotations
@@ -16,24 +13,30 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.broker_defaults import EXTENSIBLE, HISTORY, LIMITS, RESOURCES, THROUGHPUT, WEIGHTS
+from pulsar_steward.model.broker_defaults import (
+    BANDWIDTH_BEFORE_4,
+    EXTENSIBLE,
+    HISTORY,
+    LIMITS,
+    RATES,
+    RESOURCES,
+    SHEDDER,
+    THROUGHPUT,
+    WEIGHTS,
+    lasting_default,
+)
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.units import MIB, throughput_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pulsar_steward.model.step import UnloadBundle
+
 PULSARS_OWN = "org.apache.pulsar."
-
-_MARGIN_PERCENT = 5.0
-"""Percent that `ThresholdShedder` sheds in addition to the excess."""
-
-_KEPT_OF_EXCHANGE = 0.75
-"""Maximum share of its throughput that `TransferShedder` leaves a broker that exchanges a bundle for smaller ones."""
 
 MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
 USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
-THROUGHPUT_UNKNOWN = Unknown("the bundle's throughput is not known, by which the brokers' own shedding goes")
+TRAFFIC_UNKNOWN = Unknown("the bundle's throughput is not known, by which the brokers' own shedding goes")
 
 
 class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
         excluded: Namespaces, besides Pulsar's own, with bundles that it never sheds.
         transfers: True if it chooses the new broker of a shed bundle, and so may exchange bundles of two brokers.
         weights: Weights of resources, by series.
-        limits: The strategy's thresholds, by setting.
+        limits: The settings that the strategy goes by; empty: it is not one of Pulsar's.
     """
 
     name: str
@@ -61,36 +64,57 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
         return self.strategy.rpartition(".")[2]
 
     @property
+    def rule(self) -> str:
+        """Class of its strategy, if that is one of Pulsar's; else empty."""
+        return self.strategy_name if self.strategy.startswith(PULSARS_OWN) else ""
+
+    @property
     def sheds(self) -> bool:
         """True if its shedding is on."""
         return bool(self.strategy)
 
     def sheds_from(self, namespace: str) -> bool:
-        """True if it may unload bundles of a namespace; a strategy that is not Pulsar's may unload any."""
-        own = namespace == TC_NAMESPACE or namespace in self.excluded
-        return self.sheds and not (own and self.strategy.startswith(PULSARS_OWN))
+        """True if it may unload bundles of a namespace; a strategy that is not Pulsar's may unload any.
+
+        Coordinators have no traffic, and `UniformLoadShedder` alone also takes bundles without any.
+        """
+        if namespace == TC_NAMESPACE:
+            return self.sheds and self.rule in {"", "UniformLoadShedder"}
+        return self.sheds and not (namespace in self.excluded and self.rule)
 
 
-class BrokerUsage(msgspec.Struct, frozen=True, kw_only=True):
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes and messages per second, in and out."""
+
+    bytes: float
+    messages: float
+
+
+NO_TRAFFIC = Traffic(bytes=0.0, messages=0.0)
+
+
+class BrokerUsage(Traffic, frozen=True, kw_only=True):
     """Usage of one broker, as shedding compares it.
 
     Attributes:
         broker: ``host:webport``.
         percent: Usage of its most used resource, times the resource's weight.
-        bytes: Throughput in and out, in bytes per second.
     """
 
     broker: str
     percent: float
-    bytes: float
 
 
-class BundleMove(msgspec.Struct, frozen=True, kw_only=True):
-    """A move in terms of shedding: brokers, and the bundle's throughput in and out, in bytes per second."""
+class BundleMove(Traffic, frozen=True, kw_only=True):
+    """A move in terms of shedding: brokers, and the bundle's traffic."""
 
     source: str
     target: str
-    bytes: float
+
+
+def move_of(change: UnloadBundle, traffic: Traffic) -> BundleMove:
+    """A move of a bundle with this traffic."""
+    return BundleMove(source=change.source, target=change.target, bytes=traffic.bytes, messages=traffic.messages)
 
 
 def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
@@ -101,20 +125,35 @@ def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
     name = settings.get("loadManagerClassName", "").rpartition(".")[2]
     if shedding == "false" or settings.get("loadBalancerEnabled", "true") == "false":
         return LoadManager(name=name)
+    strategy = _strategy(name, settings.get(SHEDDER, ""))
     try:
-        weights = {series: float(settings.get(key, WEIGHTS[key])) for series, key in RESOURCES.items()}
-        limits = {key: float(settings.get(key, usual)) for key, usual in LIMITS.items()}
+        weights = {series: _weight(settings, key) for series, key in RESOURCES.items()}
+        limits = {key: _limit(settings, key) for key in LIMITS.get(strategy.rpartition(".")[2], ())}
     except ValueError as error:
         return Unknown(f"by which thresholds the brokers' own shedding goes is not known: {error}")
     excluded = settings.get("loadBalancerSheddingExcludedNamespaces", "").strip("[] ") if name == EXTENSIBLE else ""
     return LoadManager(
         name=name,
-        strategy=_strategy(name, settings.get("loadBalancerLoadSheddingStrategy", "")),
+        strategy=strategy,
         excluded=frozenset(each.strip() for each in excluded.split(",") if each.strip()),
         transfers=settings.get("loadBalancerTransferEnabled", "true") == "true",
         weights=weights,
         limits=limits,
     )
+
+
+def _weight(settings: Mapping[str, str], key: str) -> float:
+    """A resource's weight; where a setting has two names, the first value that is not the default, as brokers do."""
+    told = [float(settings[name]) for name in (key, BANDWIDTH_BEFORE_4.get(key, key)) if name in settings]
+    return next((value for value in told if value != WEIGHTS[key]), WEIGHTS[key])
+
+
+def _limit(settings: Mapping[str, str], key: str) -> float:
+    value = settings.get(key, lasting_default(key))
+    if value is None:
+        message = f"{key} is not told"
+        raise ValueError(message)
+    return float(value)
 
 
 def _strategy(manager: str, configured: str) -> str:
@@ -152,31 +191,31 @@ def usage_of(broker: str, samples: Iterable[tuple[str, str, float]], manager: Lo
     """
     resources: dict[str, float] = {}
     history: float | None = None
-    throughput: dict[str, float] = {}
+    traffic: dict[str, float] = {}
     for series, feature, value in samples:
         if series in RESOURCES:
             resources[series] = max(value, 0.0)
-        elif series in THROUGHPUT:
-            throughput[series] = throughput.get(series, 0.0) + value
+        elif series in THROUGHPUT or series in RATES:
+            traffic[series] = traffic.get(series, 0.0) + value
         elif series == HISTORY and feature == "max_ema":
             history = 100 * value
-    if len(throughput) < len(THROUGHPUT):
+    percent = history
+    if manager.name != EXTENSIBLE:
+        weights = _weights(manager)
+        used = [resources[series] * weights[series] for series in RESOURCES if series in resources]
+        percent = max(used) if len(used) == len(RESOURCES) else None
+    if percent is None or len(traffic) < len((*THROUGHPUT, *RATES)):
         return None
-    flow = sum(throughput.values())
-    if manager.name == EXTENSIBLE:
-        return None if history is None else BrokerUsage(broker=broker, percent=history, bytes=flow)
-    if len(resources) < len(RESOURCES):
-        return None
-    weights = _weights(manager)
-    percent = max(resources[series] * weights[series] for series in RESOURCES)
-    return BrokerUsage(broker=broker, percent=percent, bytes=flow)
+    flow, rate = (sum(traffic[series] for series in names) for names in (THROUGHPUT, RATES))
+    return BrokerUsage(broker=broker, percent=percent, bytes=flow, messages=rate)
 
 
 def _weights(manager: LoadManager) -> Mapping[str, float]:
-    """Weights of resources; `OverloadShedder` ignores them and uses every resource except the heap."""
-    if manager.strategy.endswith(".OverloadShedder"):
-        return {series: 0.0 if series == "pulsar_lb_memory_usage" else 1.0 for series in RESOURCES}
-    return manager.weights
+    """Weights of resources. `OverloadShedder` ignores them; it and `AvgShedder` use every resource except the heap."""
+    heap = {"pulsar_lb_memory_usage": 0.0}
+    if manager.rule == "OverloadShedder":
+        return dict.fromkeys(RESOURCES, 1.0) | heap
+    return manager.weights | heap if manager.rule == "AvgShedder" else manager.weights
 
 
 def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[BrokerUsage, ...]:
@@ -188,111 +227,13 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
     def moved(each: BrokerUsage) -> BrokerUsage:
         sign = {move.source: -1, move.target: 1}.get(each.broker, 0)
         return BrokerUsage(
-            broker=each.broker, percent=each.percent + sign * carried, bytes=max(0.0, each.bytes + sign * move.bytes)
+            broker=each.broker,
+            percent=each.percent + sign * carried,
+            bytes=max(0.0, each.bytes + sign * move.bytes),
+            messages=max(0.0, each.messages + sign * move.messages),
         )
 
     return tuple(moved(each) for each in usages)
-
-
-def why_shed(manager: LoadManager, usages: Collection[BrokerUsage], target: str) -> str | Unknown | None:
-    """Reason why a strategy would shed bundles from a broker, with its figures; None: it would not.
-
-    Args:
-        manager: The load manager, with shedding on.
-        usages: Usages of all brokers after the move.
-        target: The broker with the bundle after the move.
-    """
-    there = next((each for each in usages if each.broker == target), None)
-    if there is None:
-        return USAGES_UNKNOWN
-    mean = sum(each.percent for each in usages) / len(usages)
-    match manager.strategy_name if manager.strategy.startswith(PULSARS_OWN) else "":
-        case "ThresholdShedder":
-            return _by_threshold(manager, there, mean)
-        case "OverloadShedder":
-            return _by_overload(manager, there)
-        case "TransferShedder":
-            return _by_deviation(manager, usages, there, mean)
-    return Unknown(f"by which rule the brokers' own shedding ({manager.strategy}) goes is not known")
-
-
-def _by_threshold(manager: LoadManager, there: BrokerUsage, mean: float) -> str | None:
-    key = "loadBalancerBrokerThresholdShedderPercentage"
-    threshold, least = manager.limits[key], manager.limits["loadBalancerBundleUnloadMinThroughputThreshold"] * MIB
-    over = there.percent - mean - threshold
-    if over < 0 or there.bytes * (over + _MARGIN_PERCENT) / 100 < least:
-        return None
-    return (
-        f"ThresholdShedder takes from a broker whose usage is {threshold:,.1f} points or more above the mean ({key}),"
-        f" and {there.broker} would be at {there.percent:,.1f} %, the mean {mean:,.1f} %"
-    )
-
-
-def _by_overload(manager: LoadManager, there: BrokerUsage) -> str | None:
-    key = "loadBalancerBrokerOverloadedThresholdPercentage"
-    if there.percent < manager.limits[key]:
-        return None
-    return (
-        f"OverloadShedder takes from a broker whose usage is {manager.limits[key]:,.1f} % or more ({key}), and"
-        f" {there.broker} would be at {there.percent:,.1f} %"
-    )
-
-
-def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage, mean: float) -> str | None:
-    """Reason for a broker above the mean, while the strategy transfers at all; else None."""
-    why = _why_transferred(manager, usages, mean)
-    if why is None or there.percent <= mean:
-        return None
-    return (
-        f"TransferShedder takes from brokers above the mean, as {why}, and {there.broker} would be at"
-        f" {there.percent:,.1f} %, the mean {mean:,.1f} %"
-    )
-
-
-def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], mean: float) -> str | None:
-    """Reason why `TransferShedder` acts: uneven usages, an overloaded or a nearly idle broker; None: it does not."""
-    key = "loadBalancerBrokerLoadTargetStd"
-    target, overloaded = 100 * manager.limits[key], manager.limits["loadBalancerBrokerOverloadedThresholdPercentage"]
-    deviation = (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
-    least, most = min(usages, key=lambda each: each.percent), max(usages, key=lambda each: each.percent)
-    little = min(0.5, max(0.0, manager.limits[key] / 2))
-    if deviation > target:
-        return f"usages would deviate by {deviation:,.1f} points, more than {target:,.1f} ({key})"
-    if most.percent > overloaded and most.percent > mean + target:
-        return f"{most.broker} would be at {most.percent:,.1f} %, more than {overloaded:,.1f} %"
-    if least.percent < mean * little or least.bytes < most.bytes * little:
-        return (
-            f"{least.broker} would have {least.percent:,.1f} % and {throughput_in_words(int(least.bytes))}, hardly"
-            f" anything beside {most.broker} with {throughput_in_words(int(most.bytes))}"
-        )
-    return None
-
-
-def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: BundleMove) -> str | None:
-    """The broker that might get the bundle in exchange for a larger one; None: no broker would.
-
-    `TransferShedder` pairs the fullest broker with the emptiest, the second fullest with the second emptiest, etc. A
-    bundle of the fuller broker may have too much throughput to even out the two. Then the strategy looks for smaller
-    bundles of the emptier broker to give in return. Afterwards the fuller broker has less than three quarters of its
-    throughput, and no less than the other one (apache/pulsar, `TransferShedder.findBundlesForUnloading`). The sizes of
-    the fuller broker's bundles are not read: the result tells if a bundle of any size could be exchanged.
-
-    Args:
-        manager: The load manager, with shedding on.
-        usages: Usages of all brokers after the move.
-        move: The move.
-    """
-    own = manager.strategy.startswith(PULSARS_OWN)
-    if not own or manager.strategy_name != "TransferShedder" or not manager.transfers:
-        return None
-    if _why_transferred(manager, usages, sum(each.percent for each in usages) / len(usages)) is None:
-        return None
-    ranked = sorted(usages, key=lambda each: each.percent)
-    for emptier, fuller in zip(ranked, reversed(ranked), strict=True):
-        if emptier.broker == move.target and emptier.percent < fuller.percent:
-            smaller = move.bytes < _KEPT_OF_EXCHANGE * fuller.bytes
-            return fuller.broker if smaller and emptier.bytes < fuller.bytes / 2 else None
-    return None
 
 
 class AntiAffinityGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.facts.backlogs import Backlog, BacklogAges, PulsarsHold, Taken
     from pulsar_steward.facts.isolation import Isolation
-    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager
+    from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, Traffic
     from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
@@ -175,8 +175,8 @@ class ClusterFacts(Protocol):
     def clients(self, change: BundleChange) -> int:
         """Producers and consumers that have to reconnect, also of a part before its split; 0: nobody owns it."""
 
-    def throughput(self, change: BundleChange) -> float | Unknown:
-        """Throughput of the bundle in and out, in bytes per second; read only if the load manager sheds."""
+    def traffic(self, change: BundleChange) -> Traffic | Unknown:
+        """Traffic of the bundle; read only if the load manager sheds."""
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of the change besides reconnecting clients."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.load_manager import BundleMove, after_move, may_exchange, why_shed
+from pulsar_steward.facts.load_manager import after_move, move_of
+from pulsar_steward.facts.shedding import may_exchange, sheds_from
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, TargetGuard
 from pulsar_steward.model.broker_defaults import EXTENSIBLE
@@ -118,22 +119,23 @@ class Shedding(TargetGuard):
 
     def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
         """Judges by the brokers' usages after the move."""
-        usages, flow = facts.usages(), facts.throughput(change)
+        usages, traffic = facts.usages(), facts.traffic(change)
         if isinstance(usages, Unknown):
             return self.result(usages.reason, passed=False)
-        if isinstance(flow, Unknown):
-            return self.result(flow.reason, passed=False)
-        move = BundleMove(source=change.source, target=change.target, bytes=flow)
+        if isinstance(traffic, Unknown):
+            return self.result(traffic.reason, passed=False)
+        move = move_of(change, traffic)
         usages = after_move(usages, move)
-        undone = why_shed(manager, usages, change.target)
-        if isinstance(undone, Unknown):
-            return self.result(undone.reason, passed=False)
-        if undone:
-            return self.result(f"the brokers' own shedding would undo it: {undone}", passed=False)
+        taken = sheds_from(manager, usages, change.target)
+        if isinstance(taken, Unknown):
+            return self.result(taken.reason, passed=False)
+        if undone := next((each for each in taken if each.may_take(traffic)), None):
+            return self.result(f"the brokers' own shedding would undo it: {undone.why}", passed=False)
+        others = " and take only others from there" if taken else ""
         # An exchange is no objection: the bundle in return is larger, and the load stays at least as even.
         fuller = may_exchange(manager, usages, move)
         unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
         return self.result(
-            f"the brokers' own shedding ({manager.strategy_name}) would leave it on {change.target}{unless}",
+            f"the brokers' own shedding ({manager.strategy_name}) would leave it on {change.target}{others}{unless}",
             passed=True,
         )

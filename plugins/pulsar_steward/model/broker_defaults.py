@@ -169,6 +169,9 @@ DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "loadBalancerLoadPlacementStrategy": {"3.0": f"{IMPL}.LeastLongTermMessageRate", "5.0": f"{IMPL}.AvgShedder"},
     "loadBalancerLoadSheddingStrategy": {"2.10": f"{IMPL}.ThresholdShedder", "5.0": f"{IMPL}.AvgShedder"},
     "loadBalancerMemoryResourceWeight": {"2.10": "1.0", "4.0": "0.0"},
+    "loadBalancerMsgRateDifferenceShedderThreshold": {"2.10": "50.0"},
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": {"2.10": "4.0"},
+    "loadBalancerSheddingIntervalMinutes": {"2.10": "1"},
     "managedCursorInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
     "managedLedgerBatchReadEnabled": {"5.0": "true"},
     "managedLedgerInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
@@ -179,7 +182,10 @@ DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "managedLedgerPersistIndividualAckAsLongArray": {"4.0": "false", "4.2": "true"},
     "managedLedgerUnackedRangesOpenCacheSetEnabled": {"2.10": "true", "5.0": None},
     "maxMessageSize": {"2.10": "5242880"},
+    "maxUnloadBundleNumPerShedding": {"3.0": "-1"},
     "maxUnloadPercentage": {"3.0": "0.2", "5.0": "0.5"},
+    "minUnloadMessage": {"3.0": "1000"},
+    "minUnloadMessageThroughput": {"3.0": "1048576"},
     "packagesManagementJsonSerializationEnabled": {"5.0": "true"},
     "preciseTopicPublishRateLimiterEnable": {"2.10": "false", "4.0": None},
     "scalableTopicsEnabled": {"5.0": "true"},
@@ -241,6 +247,25 @@ def default_number(key: str) -> float:
     return float(list(DEFAULTS[key].values())[-1] or "nan")
 
 
+def is_default(key: str, line: str, value: str) -> bool:
+    """True if a line of releases has this value by default."""
+    return key in DEFAULTS and same_value(value, default_in(key, line) or "")
+
+
+def same_value(value: str, other: str) -> bool:
+    """True if two values of a setting are the same number or text."""
+    try:
+        return float(value) == float(other)
+    except ValueError:
+        return value == other
+
+
+def lasting_default(key: str) -> str | None:
+    """Default of a setting in every release that has it; None: releases differ."""
+    (first, *others) = DEFAULTS[key].values()
+    return None if others else first
+
+
 EXTENSIBLE = "ExtensibleLoadManagerImpl"
 HISTORY = "pulsar_lb_resource_usage"
 """Metric that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
@@ -261,29 +286,64 @@ RESOURCES = {
 """Metrics of a broker's resources, in percent, and the settings of their weights."""
 
 THROUGHPUT = ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out")
+RATES = ("pulsar_broker_rate_in", "pulsar_broker_rate_out")
 
-SERIES = (*RESOURCES, HISTORY, *THROUGHPUT)
+SERIES = (*RESOURCES, HISTORY, *THROUGHPUT, *RATES)
 """Metrics from which a broker's usage is read."""
 
 WEIGHTS = {key: default_number(key) for key in RESOURCES.values()}
-LIMITS = {
-    key: default_number(key)
-    for key in (
+BANDWIDTH_BEFORE_4 = {
+    "loadBalancerBandwidthInResourceWeight": "loadBalancerBandwithInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight": "loadBalancerBandwithOutResourceWeight",
+}
+"""Names of settings before 4.0, which later brokers still heed, by today's names."""
+
+SHEDDER = "loadBalancerLoadSheddingStrategy"
+APART = "loadBalancerAvgShedderLowThreshold"
+LEAST_MESSAGES, LEAST_BYTES = "minUnloadMessage", "minUnloadMessageThroughput"
+UNLOADED_SHARE = "maxUnloadPercentage"
+LIMITS: dict[str, tuple[str, ...]] = {
+    "ThresholdShedder": (
         "loadBalancerBrokerThresholdShedderPercentage",
         "loadBalancerBundleUnloadMinThroughputThreshold",
-        "loadBalancerBrokerOverloadedThresholdPercentage",
-        "loadBalancerBrokerLoadTargetStd",
-    )
+    ),
+    "OverloadShedder": ("loadBalancerBrokerOverloadedThresholdPercentage",),
+    "TransferShedder": ("loadBalancerBrokerOverloadedThresholdPercentage", "loadBalancerBrokerLoadTargetStd"),
+    "AvgShedder": (
+        APART,
+        "loadBalancerAvgShedderHighThreshold",
+        "loadBalancerAvgShedderHitCountLowThreshold",
+        "loadBalancerAvgShedderHitCountHighThreshold",
+        "loadBalancerSheddingIntervalMinutes",
+        LEAST_MESSAGES,
+        LEAST_BYTES,
+        UNLOADED_SHARE,
+    ),
+    "UniformLoadShedder": (
+        "loadBalancerMsgRateDifferenceShedderThreshold",
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
+        "maxUnloadBundleNumPerShedding",
+        LEAST_MESSAGES,
+        LEAST_BYTES,
+        UNLOADED_SHARE,
+    ),
 }
-SETTINGS = (
-    "loadManagerClassName",
-    "loadBalancerEnabled",
-    "loadBalancerSheddingEnabled",
-    "loadBalancerLoadSheddingStrategy",
-    "loadBalancerSheddingExcludedNamespaces",
-    "loadBalancerTransferEnabled",
-    *WEIGHTS,
-    *LIMITS,
+"""Settings that a shedding strategy goes by, by its class."""
+
+SETTINGS = tuple(
+    dict.fromkeys(
+        (
+            "loadManagerClassName",
+            "loadBalancerEnabled",
+            "loadBalancerSheddingEnabled",
+            SHEDDER,
+            "loadBalancerSheddingExcludedNamespaces",
+            "loadBalancerTransferEnabled",
+            *WEIGHTS,
+            *BANDWIDTH_BEFORE_4.values(),
+            *(key for keys in LIMITS.values() for key in keys),
+        )
+    )
 )
 """Settings of brokers from which the load manager is read."""
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
+from pulsar_steward.facts.load_manager import (
+    USAGES_UNKNOWN,
+    BrokerUsage,
+    LoadManager,
+    Traffic,
+    one_load_manager,
+    usage_of,
+)
 from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
@@ -171,6 +178,26 @@ def usages_in(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[Broke
     found = [usage_of(row.broker, samples[row.broker], manager) for row in snapshot.brokers() if row.read]
     known = tuple(each for each in found if each is not None)
     return known if known and len(known) == len(found) else USAGES_UNKNOWN
+
+
+_OF_BUNDLES = """
+    select owner, namespace || '/' || bundle as name,
+        coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0) as bytes,
+        coalesce(message_rate_in, 0) + coalesce(message_rate_out, 0) as messages
+    from bundles where owner is not null and not is_heartbeat(namespace) order by all"""
+
+
+class _OwnedBundle(Traffic, frozen=True, kw_only=True):
+    owner: str
+    name: str
+
+
+def traffic_in(snapshot: Snapshot) -> dict[str, dict[str, Traffic]]:
+    """Traffic of each broker's bundles (``tenant/ns/range``), by broker and name, without heartbeats."""
+    owned: dict[str, dict[str, Traffic]] = defaultdict(dict)
+    for row in snapshot.select(_OF_BUNDLES, _OwnedBundle):
+        owned[row.owner][row.name] = row
+    return dict(owned)
 
 
 def _tc_bundles(snapshot: Snapshot) -> tuple[TcBundle, ...]:

@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, evicted, held_by_pulsar, retained_seconds
 from pulsar_steward.facts.isolation import Isolation
-from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
+from pulsar_steward.facts.load_manager import NO_TRAFFIC, TRAFFIC_UNKNOWN, Traffic, after_move, move_of
 from pulsar_steward.facts.partitions import partitions_unknown
 from pulsar_steward.facts.protocol import ClusterFacts, not_served, subscription_unknown
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
@@ -201,10 +201,9 @@ class SnapshotFacts(ClusterFacts):
                 break
             if not isinstance(step.change, UnloadBundle):
                 continue
-            if isinstance(flow := self.throughput(step.change), Unknown):
-                return flow
-            move = BundleMove(source=step.change.source, target=step.change.target, bytes=flow)
-            usages = after_move(usages, move)
+            if isinstance(traffic := self.traffic(step.change), Unknown):
+                return traffic
+            usages = after_move(usages, move_of(step.change, traffic))
         return usages
 
     def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
@@ -249,10 +248,12 @@ class SnapshotFacts(ClusterFacts):
         """The clients that the step disturbs."""
         return self._clients
 
-    def throughput(self, change: BundleChange) -> float | Unknown:
-        """Throughput of the bundle in the snapshot, for bundles that may move."""
+    def traffic(self, change: BundleChange) -> Traffic | Unknown:
+        """Traffic of the bundle in the snapshot, for bundles that may move; coordinators have none."""
         found = self._planning.bundles.placed(change.namespace, change.bundle)
-        return THROUGHPUT_UNKNOWN if found is None else float(found.now.bytes)
+        if found is None:
+            return NO_TRAFFIC if change.namespace == TC_NAMESPACE else TRAFFIC_UNKNOWN
+        return Traffic(bytes=float(found.now.bytes), messages=float(found.now.messages))
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of the topics of the bundle, or of its part."""

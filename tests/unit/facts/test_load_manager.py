@@ -1,22 +1,18 @@
-"""The brokers' own load manager: what its settings say, what it compares, and when it would shed."""
+"""The brokers' own load manager: its settings, and the figures that its shedding compares."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from pulsar_steward.facts.load_manager import (
     MANAGER_UNKNOWN,
-    USAGES_UNKNOWN,
     BrokerUsage,
     BundleMove,
     LoadManager,
     after_move,
     load_manager_of,
-    may_exchange,
     one_load_manager,
     usage_of,
-    why_shed,
 )
 from pulsar_steward.facts.unknown import Unknown
 
@@ -38,10 +34,11 @@ def manager(**settings: str) -> LoadManager:
     return found
 
 
-def usages(*percents: float, flow: float = 100 * MIB) -> tuple[BrokerUsage, ...]:
-    """Brokers a, b, c ... of these usages, all with the same throughput."""
+def usages(*percents: float, flow: float = 100 * MIB, messages: float = 1000.0) -> tuple[BrokerUsage, ...]:
+    """Brokers a, b, c ... of these usages, all with the same traffic."""
     return tuple(
-        BrokerUsage(broker=name, percent=percent, bytes=flow) for name, percent in zip("abc", percents, strict=False)
+        BrokerUsage(broker=name, percent=percent, bytes=flow, messages=messages)
+        for name, percent in zip("abcde", percents, strict=False)
     )
 
 
@@ -58,7 +55,7 @@ def test_thresholds_are_the_brokers_own() -> None:
     """Thresholds come from the brokers' settings or Pulsar's defaults, and are unknown when one is no number."""
     found = manager(loadBalancerBrokerThresholdShedderPercentage="25")
     assert found.limits["loadBalancerBrokerThresholdShedderPercentage"] == 25
-    assert found.limits["loadBalancerBrokerOverloadedThresholdPercentage"] == 85
+    assert found.limits["loadBalancerBundleUnloadMinThroughputThreshold"] == 10
     unreadable = load_manager_of(MODULAR | {"loadBalancerBrokerThresholdShedderPercentage": "much"})
     assert isinstance(unreadable, Unknown)
 
@@ -75,7 +72,9 @@ def test_bundles_that_are_never_shed() -> None:
     excluded = load_manager_of(EXTENSIBLE | {"loadBalancerSheddingExcludedNamespaces": "[shop/orders, shop/bills]"})
     assert isinstance(excluded, LoadManager)
     assert [excluded.sheds_from(each) for each in ("shop/orders", "shop/bills", "shop/carts")] == [False, False, True]
-    assert manager(loadBalancerLoadSheddingStrategy="org.acme.Shedder").sheds_from("pulsar/system")
+    for strategy in ("org.acme.Shedder", f"{IMPL}UniformLoadShedder"):  # which also takes bundles without traffic
+        found = manager(loadBalancerLoadSheddingStrategy=strategy, maxUnloadPercentage="0.2")
+        assert found.sheds_from("pulsar/system"), strategy
 
 
 def test_brokers_that_are_set_differently() -> None:
@@ -92,22 +91,51 @@ RESOURCES = [
     ("pulsar_lb_bandwidth_in_usage", "", 50.0),
     ("pulsar_lb_bandwidth_out_usage", "", -1.0),
 ]
-FLOW = [("pulsar_broker_throughput_in", "", 1000.0), ("pulsar_broker_throughput_out", "", 2000.0)]
+FLOW = [
+    ("pulsar_broker_throughput_in", "", 1000.0),
+    ("pulsar_broker_throughput_out", "", 2000.0),
+    ("pulsar_broker_rate_in", "", 10.0),
+    ("pulsar_broker_rate_out", "", 20.0),
+]
 HISTORY = [("pulsar_lb_resource_usage", "max", 0.9), ("pulsar_lb_resource_usage", "max_ema", 0.35)]
 
 
+def usage(percent: float) -> BrokerUsage:
+    return BrokerUsage(broker="a", percent=percent, bytes=3000.0, messages=30.0)
+
+
 def test_usage_is_the_most_used_resource_by_its_weight() -> None:
-    assert usage_of("a", RESOURCES + FLOW, manager()) == BrokerUsage(broker="a", percent=50.0, bytes=3000.0)
+    assert usage_of("a", RESOURCES + FLOW, manager()) == BrokerUsage(
+        broker="a", percent=50.0, bytes=3000.0, messages=30.0
+    )
     heavy = manager(loadBalancerMemoryResourceWeight="1.0")
-    assert usage_of("a", RESOURCES + FLOW, heavy) == BrokerUsage(broker="a", percent=90.0, bytes=3000.0)
+    assert usage_of("a", RESOURCES + FLOW, heavy) == usage(90.0)
+    avg = manager(
+        loadBalancerLoadSheddingStrategy=f"{IMPL}AvgShedder",
+        loadBalancerMemoryResourceWeight="1.0",
+        maxUnloadPercentage="0.5",
+    )
+    assert usage_of("a", RESOURCES + FLOW, avg) == usage(50.0)
     overload = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
-    assert usage_of("a", RESOURCES + FLOW, overload) == BrokerUsage(broker="a", percent=70.0, bytes=3000.0)
+    assert usage_of("a", RESOURCES + FLOW, overload) == BrokerUsage(
+        broker="a", percent=70.0, bytes=3000.0, messages=30.0
+    )
+
+
+@pytest.mark.parametrize("told", [{"In": "0.5"}, {"": "0.5", "In": "1.0"}])
+def test_a_weight_has_two_names(told: dict[str, str]) -> None:
+    """Before 4.0 bandwidths have another one, which later brokers heed where the new one is the default."""
+    names = {"In": "loadBalancerBandwithInResourceWeight", "": "loadBalancerBandwidthInResourceWeight"}
+    found = manager(**{names[key]: value for key, value in told.items()})
+    assert found.weights["pulsar_lb_bandwidth_in_usage"] == 0.5
 
 
 def test_the_extensible_manager_compares_its_own_average() -> None:
     found = load_manager_of(EXTENSIBLE)
     assert isinstance(found, LoadManager)
-    assert usage_of("a", RESOURCES + FLOW + HISTORY, found) == BrokerUsage(broker="a", percent=35.0, bytes=3000.0)
+    assert usage_of("a", RESOURCES + FLOW + HISTORY, found) == BrokerUsage(
+        broker="a", percent=35.0, bytes=3000.0, messages=30.0
+    )
     assert usage_of("a", RESOURCES + FLOW, found) is None
 
 
@@ -118,80 +146,9 @@ def test_a_broker_that_tells_too_little(missing: list[tuple[str, str, float]]) -
 
 def test_a_move_carries_usage_along() -> None:
     before = usages(60.0, 10.0, 20.0)
-    half = BundleMove(source="a", target="b", bytes=50 * MIB)
+    half = BundleMove(source="a", target="b", bytes=50 * MIB, messages=600.0)
     assert [each.percent for each in after_move(before, half)] == [30.0, 40.0, 20.0]
     assert [each.bytes // MIB for each in after_move(before, half)] == [50, 150, 100]
-    idle = after_move(usages(60.0, 10.0, flow=0.0), BundleMove(source="a", target="b", bytes=0.0))
+    assert [each.messages for each in after_move(before, half)] == [400, 1600, 1000]
+    idle = after_move(usages(60.0, 10.0, flow=0.0), BundleMove(source="a", target="b", bytes=0.0, messages=0.0))
     assert [each.percent for each in idle] == [60.0, 10.0]
-
-
-def shed(found: LoadManager, there: tuple[BrokerUsage, ...], target: str = "c") -> bool:
-    """True if it would take from the target."""
-    why = why_shed(found, there, target)
-    assert not isinstance(why, Unknown)
-    return why is not None
-
-
-def test_threshold_shedder() -> None:
-    usual = manager()
-    assert not shed(usual, usages(20.0, 20.0, 34.9, flow=1000 * MIB))
-    assert shed(usual, usages(20.0, 20.0, 35.0, flow=1000 * MIB))  # the mean is 25, the threshold 10
-    assert not shed(usual, usages(20.0, 20.0, 35.0, flow=100 * MIB))  # 5 % of which is less than 10 MB/s
-    assert not shed(usual, usages(35.0, 20.0, 20.0, flow=1000 * MIB))
-    told = why_shed(usual, usages(20.0, 20.0, 35.0, flow=1000 * MIB), "c")
-    assert told == (
-        "ThresholdShedder takes from a broker whose usage is 10.0 points or more above the mean"
-        " (loadBalancerBrokerThresholdShedderPercentage), and c would be at 35.0 %, the mean 25.0 %"
-    )
-
-
-def test_overload_shedder() -> None:
-    """`OverloadShedder` sheds from a broker at or above the threshold, regardless of the other brokers."""
-    strict = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
-    assert shed(strict, usages(90.0, 90.0, 85.0))
-    assert not shed(strict, usages(90.0, 90.0, 84.9))
-
-
-def test_transfer_shedder() -> None:
-    found = load_manager_of(EXTENSIBLE)
-    assert isinstance(found, LoadManager)
-    assert shed(found, usages(10.0, 10.0, 80.0))  # they deviate by 33 points
-    assert not shed(found, usages(10.0, 80.0, 10.0))
-    assert not shed(found, usages(40.0, 40.0, 60.0))
-    assert shed(found, (*usages(40.0, 40.0, 40.1)[:2], BrokerUsage(broker="c", percent=90.0, bytes=100 * MIB)))
-    idle = BrokerUsage(broker="b", percent=29.0, bytes=MIB)
-    assert shed(found, (usages(30.0)[0], idle, BrokerUsage(broker="c", percent=31.0, bytes=100 * MIB)))
-    assert not shed(found, (usages(31.0)[0], idle, BrokerUsage(broker="c", percent=30.0, bytes=100 * MIB)))
-
-
-def test_transfer_shedder_exchanges_a_bundle_for_a_larger_one() -> None:
-    found = load_manager_of(EXTENSIBLE)
-    alone = load_manager_of(EXTENSIBLE | {"loadBalancerTransferEnabled": "false"})
-    assert isinstance(found, LoadManager)
-    assert isinstance(alone, LoadManager)
-
-    def exchanged(
-        moved: int, flow: int, percents: tuple[float, ...] = (80.0, 10.0, 20.0), of: LoadManager = found
-    ) -> str | None:
-        before = usages(*percents)
-        there = (before[0], msgspec.structs.replace(before[1], bytes=flow * MIB), *before[2:])
-        return may_exchange(of, there, BundleMove(source="c", target="b", bytes=moved * MIB))
-
-    assert exchanged(10, 49) == "a"
-    assert exchanged(10, 49, of=alone) is None  # it only takes away
-    assert exchanged(10, 50) is None  # the pair would not be more even
-    assert exchanged(74, 10) == "a"
-    assert exchanged(75, 10) is None  # too large to be the smaller one
-    assert exchanged(10, 49, (50.0, 45.0, 50.0)) is None  # nothing is shed
-    assert exchanged(10, 49, (80.0, 20.0, 10.0)) is None  # it is the one between the two
-    assert exchanged(10, 49, (10.0, 80.0, 20.0)) is None  # it is the fuller one
-    modular = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
-    assert may_exchange(modular, usages(80.0, 10.0), BundleMove(source="a", target="b", bytes=1.0)) is None
-
-
-def test_a_strategy_that_is_not_known() -> None:
-    for name in (f"{IMPL}UniformLoadShedder", "org.acme.ThresholdShedder"):
-        found = why_shed(manager(loadBalancerLoadSheddingStrategy=name), usages(1.0, 1.0, 1.0), "c")
-        assert isinstance(found, Unknown), name
-        assert name in found.reason
-    assert why_shed(manager(), usages(1.0), "elsewhere") == USAGES_UNKNOWN

@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from pulsar_steward.facts.backlogs import MAX_NAMED, NOTHING_TAKEN, BacklogAges, Taken, backlog_of, evicted
-from pulsar_steward.facts.load_manager import AntiAffinityGroup, BrokerUsage, LoadManager, load_manager_of
+from pulsar_steward.facts.load_manager import (
+    NO_TRAFFIC,
+    AntiAffinityGroup,
+    BrokerUsage,
+    LoadManager,
+    Traffic,
+    load_manager_of,
+)
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guards.evaluate import guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
@@ -20,9 +27,10 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting, Step, UnloadBundle
 from tests.builders import CALM, Seen, a_look, a_move, a_split, a_step, broker
 from tests.cases import cases, row_by_row
-from tests.unit.facts.test_load_manager import EXTENSIBLE, MODULAR
+from tests.unit.facts.test_load_manager import EXTENSIBLE, IMPL, MODULAR
 
 MIB = 1 << 20
+AVG = {"loadBalancerLoadSheddingStrategy": f"{IMPL}AvgShedder", "maxUnloadPercentage": "0.5"}
 BUSINESS = a_move(namespace="shop/orders")
 
 
@@ -32,34 +40,52 @@ def shedding(**settings: str) -> LoadManager:
     return found
 
 
-def usages(*percents: float) -> tuple[BrokerUsage, ...]:
-    """Brokers 0, 1, 2 of these usages, with a gigabyte a second each."""
+def usages(*percents: float, messages: tuple[float, ...] = (0.0,) * 3) -> tuple[BrokerUsage, ...]:
+    """Brokers 0, 1, 2 of these usages and messages a second, with a gigabyte a second each."""
     return tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB) for number, percent in enumerate(percents)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=1000 * MIB, messages=messages[number])
+        for number, percent in enumerate(percents)
     )
 
 
+def traffic(mebibytes: float, messages: float = 0.0) -> Traffic:
+    return Traffic(bytes=mebibytes * MIB, messages=messages)
+
+
+APART = usages(10, 60, 30, messages=(0, 3000, 0))
 LOOKS = {
     "shedding is off": (a_look(usages=None), None),
     "whether it is on is not known": (a_look(load_manager=None), "shedding: whether the brokers' own shedding is on"),
     "usages are not known": (
-        a_look(load_manager=shedding(), throughput=0.0),
+        a_look(load_manager=shedding(), traffic=NO_TRAFFIC),
         "shedding: the usage that the brokers' own shedding compares is not known",
     ),
     "the bundle's throughput is not known": (
         a_look(load_manager=shedding(), usages=usages(20, 20, 20)),
         "shedding: the bundle's throughput is not known",
     ),
-    "it would stay": (a_look(load_manager=shedding(), usages=usages(40, 20, 30), throughput=200.0 * MIB), None),
+    "it would stay": (a_look(load_manager=shedding(), usages=usages(40, 20, 30), traffic=traffic(200.0)), None),
     "it would be undone": (
-        a_look(load_manager=shedding(), usages=usages(40, 35, 10), throughput=200.0 * MIB),
+        a_look(load_manager=shedding(), usages=usages(40, 35, 10), traffic=traffic(200.0)),
         "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from a broker whose usage is 10.0",
+    ),
+    "another bundle would be taken": (
+        a_look(
+            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 4000)
+        ),
+        None,
+    ),
+    "it would be taken on": (
+        a_look(
+            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 1400)
+        ),
+        "shedding: the brokers' own shedding would undo it: AvgShedder takes from the fuller of two brokers",
     ),
     "a strategy that is not known": (
         a_look(
             load_manager=shedding(loadBalancerLoadSheddingStrategy="org.acme.Shedder"),
             usages=usages(1, 1, 1),
-            throughput=0.0,
+            traffic=NO_TRAFFIC,
         ),
         "shedding: by which rule the brokers' own shedding (org.acme.Shedder) goes is not known",
     ),
@@ -96,10 +122,10 @@ def test_who_might_get_the_bundle_in_exchange_is_named() -> None:
     assert isinstance(manager, LoadManager)
     percents, flows = (80, 10, 30), (1000, 100, 500)
     there = tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=flow * MIB)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=flow * MIB, messages=0.0)
         for number, (percent, flow) in enumerate(zip(percents, flows, strict=True))
     )
-    facts, policy = a_look(load_manager=manager, usages=there, throughput=50.0 * MIB)
+    facts, policy = a_look(load_manager=manager, usages=there, traffic=traffic(50.0))
     told = Shedding().check_change(BUSINESS, facts, policy)
     assert told.passed
     assert told.reason == (
@@ -115,6 +141,14 @@ def test_coordinators_are_never_shed() -> None:
     assert objection_to(a_step(a_split(namespace="shop/orders")), *seen) is None
     back = a_step(BUSINESS, undoes="plan/b1.s01")
     assert "shedding" not in {guard.name for guard in guards_of(back)}
+
+
+def test_coordinators_are_judged_where_bundles_without_traffic_are_shed() -> None:
+    """`UniformLoadShedder` takes these as well, but from the busiest broker alone."""
+    uniform = shedding(loadBalancerLoadSheddingStrategy=f"{IMPL}UniformLoadShedder", maxUnloadPercentage="0.2")
+    for rates, undone in (((1, 9000, 1), True), ((9000, 1, 1), False)):
+        seen = a_look(load_manager=uniform, usages=usages(1, 1, 1, messages=rates), traffic=NO_TRAFFIC)
+        assert (objection_to(a_step(a_move()), *seen) is not None) is undone
 
 
 def group(**others: int) -> AntiAffinityGroup:

@@ -62,7 +62,9 @@ def test_a_cluster_that_sheds(folder: Path, settings: dict[str, str], samples: S
     facts = planned(folder, dict.fromkeys(READ, settings), {key: [*samples, *FLOW] for key in READ})
     assert isinstance(facts.load_manager, LoadManager)
     assert facts.load_manager.sheds
-    assert facts.usages == tuple(BrokerUsage(broker=broker, percent=percent, bytes=3000.0) for broker in READ)
+    assert facts.usages == tuple(
+        BrokerUsage(broker=broker, percent=percent, bytes=3000.0, messages=30.0) for broker in READ
+    )
 
 
 @pytest.mark.parametrize("told", [READ[:1], ()])

@@ -11,12 +11,22 @@ import msgspec
 from pulsar_steward.checks.clients.client_numbers import SEEN
 from pulsar_steward.checks.delayed.partition_ceiling import COUNTED
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
+from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager, Traffic, load_manager_of
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.broker_defaults import BEFORE_5, OF_UPGRADES, default_in, line_number
+from pulsar_steward.model.broker_defaults import (
+    BANDWIDTH_BEFORE_4,
+    BEFORE_5,
+    LIMITS,
+    OF_UPGRADES,
+    SHEDDER,
+    WEIGHTS,
+    default_in,
+    is_default,
+    line_number,
+)
 from pulsar_steward.model.finding import Finding, Verdict
 from pulsar_steward.model.units import named
-from pulsar_steward.planners.from_snapshot import load_manager_in, usages_in
+from pulsar_steward.planners.from_snapshot import load_manager_in, traffic_in, usages_in
 from pulsar_steward.planners.upgrade.model import TARGET
 from pulsar_steward.snapshots.rows import BrokerRow, FailoverRow, SnapshotMeta
 
@@ -33,6 +43,8 @@ LINE = re.compile(r"(\d{1,4}\.\d{1,4})(?!\d)", re.ASCII)
 
 PAUSED = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 """Settings that are off while brokers are upgraded."""
+
+_SHEDDING = (*LIMITS["AvgShedder"], *WEIGHTS)
 
 _IN_STORE = "managedLedgerMaxUnackedRangesToPersistInMetadataStore"
 _PERSISTED = "managedLedgerMaxUnackedRangesToPersist"
@@ -110,7 +122,9 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
         java: Version of Java, by broker.
         clients: Connected clients, the most frequent version first.
         manager: The brokers' load manager.
-        usages: Figures that load shedding compares.
+        shedder: The load manager with the shedding of 5.0, and today's values of what is set.
+        usages: Figures that this shedding compares.
+        owned: Traffic of each broker's bundles, by broker and name.
         metadata_nodes: Nodes of the metadata store; None: not told.
         findings: Findings by check.
         verdicts: Verdicts by check.
@@ -128,7 +142,9 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
     java: dict[str, str]
     clients: tuple[VersionClients, ...]
     manager: LoadManager | Unknown
+    shedder: LoadManager | Unknown
     usages: tuple[BrokerUsage, ...] | Unknown
+    owned: dict[str, dict[str, Traffic]]
     metadata_nodes: int | None
     findings: dict[str, list[Finding]]
     verdicts: dict[str, Verdict]
@@ -157,13 +173,13 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
     brokers = tuple(each for each in snapshot.brokers() if each.read)
     lines = _lines(brokers)
     settings: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for row in snapshot.configuration([*BEFORE_5, *OF_UPGRADES, *PAUSED]):
+    for row in snapshot.configuration([*BEFORE_5, *OF_UPGRADES, *PAUSED, *BANDWIDTH_BEFORE_4.values()]):
         if row.value is not None and row.broker in lines:
             settings[row.key][row.broker] = row.value.strip()
     findings: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in snapshot.findings(as_judged=True):
         findings[finding.check_id].append(finding)
-    manager = load_manager_in(snapshot)
+    manager, shedder = load_manager_in(snapshot), _shedder(settings, lines)
     processes = snapshot.select(_OF_BROKERS, _OfBroker)
     (nodes,) = snapshot.select(COUNTED, _Nodes)
     in_store, persisted = (_limit(key, settings, lines) for key in (_IN_STORE, _PERSISTED))
@@ -180,12 +196,25 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
         java={each.source: each.java for each in processes if each.java is not None},
         clients=tuple(sorted(versions, key=lambda each: (-each.clients, each.version))),
         manager=manager,
-        usages=usages_in(snapshot, manager),
+        shedder=shedder,
+        usages=usages_in(snapshot, shedder),
+        owned=traffic_in(snapshot),
         metadata_nodes=nodes.nodes,
         findings=dict(findings),
         verdicts={each.check_id: each for each in snapshot.verdicts()},
         failovers=snapshot.failovers(),
     )
+
+
+def _shedder(settings: Mapping[str, Mapping[str, str]], lines: Mapping[str, str]) -> LoadManager | Unknown:
+    """The shedding of 5.0: values that differ from their release's default are taken for set, and stay."""
+    told = {"loadBalancerSheddingEnabled": "true", SHEDDER: default_in(SHEDDER, TARGET) or ""}
+    for key in (*_SHEDDING, *BANDWIDTH_BEFORE_4.values()):
+        of_brokers = settings.get(key, {})
+        kept = [value for broker, value in of_brokers.items() if not is_default(key, lines[broker], value)]
+        if value := next(iter(kept), None) or (default_in(key, TARGET) if key in _SHEDDING else None):
+            told[key] = value
+    return load_manager_of(told)
 
 
 def _limit(key: str, settings: Mapping[str, Mapping[str, str]], lines: Mapping[str, str]) -> int:

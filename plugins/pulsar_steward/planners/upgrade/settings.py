@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pulsar_steward.facts.shedding import sheds
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.broker_defaults import DEFAULTS, EXTENSIBLE, LINES, default_in, default_number
+from pulsar_steward.model.broker_defaults import (
+    APART,
+    DEFAULTS,
+    EXTENSIBLE,
+    LINES,
+    SHEDDER,
+    default_in,
+    default_number,
+    same_value,
+)
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named
 from pulsar_steward.planners.upgrade.model import (
     APPLICATIONS,
@@ -23,6 +33,7 @@ from pulsar_steward.planners.upgrade.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
     from pulsar_steward.planners.upgrade.facts import UpgradeFacts
 
 _READS_SHARE = 0.15
@@ -39,7 +50,7 @@ _WEIGHT = "Load shedding looks at it no longer, unless the weight is set."
 _BY_KIND = "{transactions}it goes by the kind of topic."
 
 EFFECTS: dict[str, tuple[str, str]] = {
-    "loadBalancerLoadSheddingStrategy": ("{shedding}", pull(26609)),
+    SHEDDER: ("{shedding}", pull(26609)),
     "loadBalancerLoadPlacementStrategy": ("Set both strategies or neither: AvgShedder plans for itself.", pull(26609)),
     "loadBalancerDistributeBundlesEvenlyEnabled": ("Numbers of bundles no longer choose the broker.", pull(26609)),
     "maxUnloadPercentage": ("AvgShedder moves half of what two brokers differ by at once.", pull(26609)),
@@ -124,17 +135,10 @@ def _kind(key: str, line: str, value: str | None) -> tuple[Part, State, str | No
     if value is None or usual is None:
         return Part.GONE if key in GONE else Part.CHANGES, State.UNKNOWN, None
     if key in GONE:
-        return None if _same(value, usual) else (Part.GONE, GONE[key][2], value)
-    if _same(value, after or ""):
+        return None if same_value(value, usual) else (Part.GONE, GONE[key][2], value)
+    if same_value(value, after or ""):
         return None
-    return (Part.CHANGES, State.NOTE, usual) if _same(value, usual) else (Part.KEPT, State.NOTE, value)
-
-
-def _same(value: str, other: str) -> bool:
-    try:
-        return float(value) == float(other)
-    except ValueError:
-        return value == other
+    return (Part.CHANGES, State.NOTE, usual) if same_value(value, usual) else (Part.KEPT, State.NOTE, value)
 
 
 def _figures(facts: UpgradeFacts) -> dict[str, str]:
@@ -220,31 +224,31 @@ def _reads(facts: UpgradeFacts) -> str:
 
 
 def _shedding(facts: UpgradeFacts) -> str:
-    """Moves that AvgShedder would plan by the usages of this moment."""
-    manager, usages = facts.manager, facts.usages
+    """Bundles that AvgShedder would move first, by the figures of this moment."""
+    manager, shedder, usages = facts.manager, facts.shedder, facts.usages
     if isinstance(manager, Unknown):
         return f"Not told: {manager.reason}."
     if manager.name == EXTENSIBLE:
         return f"Nothing here: {EXTENSIBLE} sheds by TransferShedder."
     if not manager.sheds:
         return "Nothing here, while shedding is off."
-    if isinstance(usages, Unknown):
-        return f"Not told: {usages.reason}."
-    ranked = sorted(usages, key=lambda each: each.percent)
-    high, low = (_avg(facts, f"{name}Threshold") for name in ("High", "Low"))
+    if isinstance(shedder, Unknown):
+        return f"Not told: {shedder.reason}."
+    return f"Not told: {usages.reason}." if isinstance(usages, Unknown) else _first_moves(facts, shedder, usages)
+
+
+def _first_moves(facts: UpgradeFacts, shedder: LoadManager, usages: tuple[BrokerUsage, ...]) -> str:
+    percents = {each.broker: each.percent for each in usages}
+    least, most, low = min(percents.values()), max(percents.values()), shedder.limits[APART]
+    if most - least < low:
+        return f"Nothing by the usages of now, {least:,.0f} to {most:,.0f} %: it needs {low:,.0f} between two brokers."
+    taken = sheds(shedder, usages)
     moves = [
-        f"from {most.broker} ({most.percent:,.0f} %) to {least.broker} ({least.percent:,.0f} %) after {rounds} rounds"
-        for least, most in zip(ranked, reversed(ranked), strict=True)
-        if (apart := most.percent - least.percent) >= low
-        for rounds in (int(_avg(facts, f"HitCount{'High' if apart >= high else 'Low'}Threshold")),)
+        f"{counted(len(bundles), 'bundle')} from {shed.source} ({percents[shed.source]:,.0f} %) to {shed.target}"
+        f" ({percents[shed.target]:,.0f} %) within {shed.rounds} rounds of shedding, {bundles[0]} first"
+        for shed in (() if isinstance(taken, Unknown) else taken)
+        if shed.target and (bundles := shed.bundles(facts.owned.get(shed.source, {})))
     ]
     if not moves:
-        least, most = ranked[0].percent, ranked[-1].percent
-        return f"Nothing by the usages of now, {least:,.0f} to {most:,.0f} %: it needs {low:,.0f} between two brokers."
-    return f"By the usages of now it would move load {named(moves)}."
-
-
-def _avg(facts: UpgradeFacts, name: str) -> float:
-    key = f"loadBalancerAvgShedder{name}"
-    value = facts.value(key)
-    return float(value) if value and value.isdecimal() else default_number(key)
+        return "Nothing by the figures of now: no bundle is small enough to even out two brokers."
+    return f"By the figures of now it would move {named(moves)}."

@@ -156,7 +156,9 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
 
 def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
     """No broker gets more moves, all of a plan counted, than its own shedding would leave on it."""
-    usages = tuple(BrokerUsage(broker=broker(n), percent=60.0 if n == 0 else 20.0, bytes=20e6) for n in range(3))
+    usages = tuple(
+        BrokerUsage(broker=broker(n), percent=60.0 if n == 0 else 20.0, bytes=20e6, messages=1.0) for n in range(3)
+    )
     strict = {
         "loadBalancerBrokerThresholdShedderPercentage": "0",
         "loadBalancerBundleUnloadMinThroughputThreshold": "0",

@@ -225,7 +225,7 @@ def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[
 def test_a_target_that_would_shed_it_is_passed_over() -> None:
     """A target that would shed the bundle is passed over, and a note advises to shut a drained broker down soon."""
     usages = tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=50.0 * MEGABYTE)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=50.0 * MEGABYTE, messages=1.0)
         for number, percent in enumerate((20.0, 84.9, 20.0))
     )
     strategy = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"

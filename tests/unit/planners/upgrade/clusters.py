@@ -55,7 +55,7 @@ def write_cluster(
             if value is not None
         ],
         "namespaces": [{"namespace": name, "bundles": 4, "boundaries": []} for name in ("acme/orders", "iot/x")],
-        "bundles": [],
+        "bundles": [a_bundle(0, 1000.0)],
         "metrics": [row for number in range(min(len(brokers), len(USAGES))) for row in _metrics(number)],
         "verdicts": [a_verdict(each, "clear") for each in BLOCKING],
     }
@@ -64,7 +64,8 @@ def write_cluster(
 
 def _metrics(number: int) -> list[dict[str, Any]]:
     told = {f"pulsar_lb_{name}_usage": 0.0 for name in _USAGE} | {"pulsar_lb_cpu_usage": float(USAGES[number])}
-    told |= {"pulsar_broker_throughput_in": 1000.0, "pulsar_broker_throughput_out": 1000.0}
+    told |= {f"pulsar_broker_{name}": 100.0 * USAGES[number] for name in ("rate_in", "rate_out")}
+    told |= {f"pulsar_broker_throughput_{way}": 1000.0 for way in ("in", "out")}
     told |= {"jvm_memory_direct_bytes_max": float(4 << 30), "jvm_info": 1.0}
     labels = {"jvm_info": {"version": "17.0.21+9"}}
     return [
@@ -72,6 +73,12 @@ def _metrics(number: int) -> list[dict[str, Any]]:
         | {"labels_json": json.dumps(labels.get(series, {}))}
         for series, value in told.items()
     ]
+
+
+def a_bundle(number: int, messages: float) -> dict[str, Any]:
+    """A row of the bundles: one of the first broker, with so many messages a second."""
+    place = {"namespace": "acme/orders", "bundle": f"0x{number}", "owner": broker(0), "owner_known": True}
+    return place | {"message_rate_in": messages, "message_rate_out": 0.0}
 
 
 def a_subscription(name: str, **fields: Any) -> dict[str, Any]:

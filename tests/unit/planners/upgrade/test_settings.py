@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator.brokers import default_configuration
-from pulsar_steward.model.broker_defaults import BEFORE_5, DEFAULTS, LINES, default_in, line_number
+from pulsar_steward.model.broker_defaults import BEFORE_5, DEFAULTS, LINES, SHEDDER, default_in, line_number
 from pulsar_steward.planners.upgrade.facts import upgrade_facts
 from pulsar_steward.planners.upgrade.model import Part, State, UpgradeLine
 from pulsar_steward.planners.upgrade.settings import EFFECTS, GONE, lines_of_settings
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import broker
 from tests.cases import row_by_row
-from tests.unit.planners.upgrade.clusters import a_subscription, write_cluster
+from tests.unit.planners.upgrade.clusters import a_bundle, a_subscription, write_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
 HOLES = "managedLedgerMaxUnackedRangesToPersist"
-SHEDDER = "loadBalancerLoadSheddingStrategy"
 IMPL = "org.apache.pulsar.broker.loadbalance.impl"
 
 
@@ -101,14 +100,21 @@ def test_a_setting_that_is_gone(tmp_path: Path, key: str, value: str, state: Sta
     assert (line.part, line.state, line.before, line.after) == (Part.GONE, state, value, None)
 
 
+def owned(*rates: float) -> list[dict[str, Any]]:
+    return [a_bundle(number, rate) for number, rate in enumerate(rates)]
+
+
 @row_by_row(
     "settings, tables, words",
     (
-        {},
-        {},
-        "By the usages of now it would move load from broker-00:8080 (71 %) to broker-02:8080 (12 %) after 2 rounds.",
+        {},  # it moves half of the 11,800 messages/s that the two differ by
+        {"bundles": owned(6000, 3000, 3000, 100)},
+        "2 bundles from broker-00:8080 (71 %) to broker-02:8080 (12 %) within 2 rounds of shedding, acme/orders/0x1",
     ),
-    ({"loadBalancerAvgShedderHighThreshold": "60"}, {}, "to broker-02:8080 (12 %) after 8 rounds."),
+    ({"maxUnloadPercentage": "0.6"}, {"bundles": owned(6000)}, "move 1 bundle from broker-00"),
+    ({"loadBalancerAvgShedderHighThreshold": "60"}, {"bundles": owned(10)}, "to broker-02:8080 (12 %) within 8 rounds"),
+    ({}, {"bundles": owned(6000)}, "Nothing by the figures of now: no bundle is small enough"),
+    ({"minUnloadMessage": "few"}, {}, "Not told: by which thresholds"),
     ({"loadBalancerAvgShedderLowThreshold": "60"}, {}, "Nothing by the usages of now, 12 to 71 %"),
     ({"loadBalancerSheddingEnabled": "false"}, {}, "Nothing here, while shedding is off."),
     ({"loadBalancerSheddingEnabled": None}, {}, "Not told: whether the brokers' own shedding is on"),
