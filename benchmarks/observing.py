@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.cli.snapshot import MAX_CONCURRENT_BROKERS, SHARDS
 from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.kafka.collecting import KafkaOrder, collect_kafka
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.pulsar.settings import AdminSettings
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.target import PulsarTarget
+    from pulsar_steward.collect.kafka.reader import KafkaReader
     from pulsar_steward.policy.schema import Policy
 
 
@@ -50,6 +52,15 @@ def observe(
     folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), cluster, taken_at))
     collected_here(settings_of(target, policy), order, folder)
     diagnose(folder, policy, OnThreads(SHARDS), chosen)
+    return folder.uri
+
+
+def observe_kafka(reader: KafkaReader, policy: Policy, *, cluster: str, out: Path, taken_at: datetime) -> str:
+    """The same of a Kafka cluster, with all checks."""
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), cluster, taken_at))
+    order = KafkaOrder(cluster, taken_at, "127.0.0.1:9092", policy.kafka, reader.metadata())
+    collect_kafka(reader, order, folder)
+    diagnose(folder, policy, OnThreads(SHARDS))
     return folder.uri
 
 

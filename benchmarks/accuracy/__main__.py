@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,9 @@ from benchmarks.accuracy.running import Workbench
 from benchmarks.accuracy.table import checks_table, faults_table, field_table, found_of, strays_of, verdict_of, wrongs
 from benchmarks.telling import sayer, versions
 from lab.faults.clients.languages import unavailable
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import MadeUpFault, RealFault, RealKafkaFault
 from lab.faults.registry import FAULTS
+from lab.kafka import KAFKA_VERSION
 from lab.model import VERSIONS
 from pulsar_steward.checks.registry import checks_of
 from pulsar_steward.model.system import System
@@ -70,8 +72,8 @@ def chosen(arguments: argparse.Namespace) -> list[AnyFault]:
 
 def _is_asked_for(fault: AnyFault, arguments: argparse.Namespace) -> bool:
     return (
-        (not arguments.real or isinstance(fault, RealFault))
-        and (not arguments.simulated or isinstance(fault, SimulatedFault))
+        (not arguments.real or not isinstance(fault, MadeUpFault))
+        and (not arguments.simulated or isinstance(fault, MadeUpFault))
         and (not arguments.field or fault.report is not None)
         and (not arguments.quick or fault.quick)
         and (not arguments.only or fault.name in arguments.only)
@@ -104,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             outcomes,
             of_checks,
             datetime.now(UTC).date().isoformat(),
-            versions(Pulsar=VERSIONS[0], DuckDB=duckdb.__version__),
+            versions(Pulsar=VERSIONS[0], Kafka=KAFKA_VERSION, DuckDB=duckdb.__version__),
             seconds,
         )
         arguments.out.write_text(markdown(run), encoding="utf-8")
@@ -120,13 +122,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check_ids() -> list[str]:
-    """Of every check of Pulsar clusters; those of Kafka are tried by `tests/live/test_kafka.py`."""
-    return list(checks_of(System.PULSAR))
+    """Of every check, those of Kafka last."""
+    return [check_id for system in System for check_id in checks_of(system)]
 
 
 def _can_be_made(fault: AnyFault, say: Callable[[str], None]) -> bool:
-    """True if there are clients in its language here."""
+    """True if there are clients in its language here, or of Kafka."""
     why = unavailable(fault.client) if isinstance(fault, RealFault) and fault.client is not None else None
+    if isinstance(fault, RealKafkaFault) and find_spec("confluent_kafka") is None:
+        why = "confluent-kafka is not installed"
     if why is not None:
         say(f"{fault.name} is left out: {why}")
     return why is None

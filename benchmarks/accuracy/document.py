@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.accuracy.outcome import total
 from benchmarks.accuracy.table import VERDICTS, figures, found_of, percent, strays_of, verdict_of, wrongs
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import MadeUpFault, RealFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,12 +48,9 @@ class Run:
 def markdown(run: Run) -> str:
     """The document."""
     field = [outcome for outcome in run.outcomes if outcome.fault.report is not None]
-    real = [outcome for outcome in run.outcomes if isinstance(outcome.fault, RealFault)]
-    simulated = [
-        outcome
-        for outcome in run.outcomes
-        if isinstance(outcome.fault, SimulatedFault) and outcome.fault.report is None
-    ]
+    own = [outcome for outcome in run.outcomes if outcome.fault.report is None]
+    real = [outcome for outcome in own if outcome.kind == "real"]
+    simulated = [outcome for outcome in own if outcome.kind == "simulated"]
     sections = [_summary(run, len(real), len(simulated), len(field)), field_section(field, run.date)]
     if real:
         sections.append(_clients([outcome.fault for outcome in real if isinstance(outcome.fault, RealFault)]))
@@ -218,7 +215,7 @@ def _about(outcome: Outcome) -> str:
         parts.append(f"Looks like {', '.join(f'`{name}`' for name in fault.twin_of)}.")
     if isinstance(fault, RealFault) and fault.client is not None:
         parts.append(f"{TITLES[fault.client]}, {'batching' if fault.batches else 'not batching'}.")
-    if isinstance(fault, SimulatedFault):
+    if isinstance(fault, MadeUpFault):
         parts.append(f"Simulated: {fault.why}")
     if fault.policy:
         parts.append(f"Policy: `{fault.policy}`.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from itertools import count
 from typing import TYPE_CHECKING
 
 from lab.faults.real.ground import COMMON_SETTINGS
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.accuracy.scenes import Scene
     from lab.cluster import Lab
+    from lab.kafka.cluster import KafkaLab
 
 
 class Labs:
@@ -29,6 +32,9 @@ class Labs:
 
     def __init__(self, home: Path, say: Callable[[str], None], pulsar_version: str = VERSIONS[0]) -> None:
         self._pool = LabPool(home, progress=say)
+        self._home, self._numbers = home, count(1)
+        self._of_kafka = contextlib.ExitStack()
+        self._kafka: KafkaLab | None = None
         self._say = say
         self._pulsar_version = pulsar_version
 
@@ -42,7 +48,7 @@ class Labs:
 
     def lab_for(self, scene: Scene) -> Lab:
         """A running lab with the scene's settings: the one that runs, if it will do, or a new one."""
-        if scene.own_lab:
+        if scene.own_lab or self._kafka is not None:
             self.end()
         self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in scene.settings) or 'no further settings'}")
         bookies, settings = scene.bookies
@@ -53,6 +59,17 @@ class Labs:
             bookie_settings=settings,
         )
 
+    def kafka(self) -> KafkaLab:
+        """The Kafka cluster, which is started if it does not run."""
+        from lab.kafka.cluster import running_kafka  # noqa: PLC0415 - needs confluent-kafka
+
+        if self._kafka is None:
+            self.end()
+            home = self._home / f"kafka-{next(self._numbers)}"
+            home.mkdir(parents=True)
+            self._kafka = self._of_kafka.enter_context(running_kafka(home, self._say))
+        return self._kafka
+
     def done_with(self, scene: Scene) -> None:
         """Ends the lab if it was the scene's own."""
         if scene.own_lab:
@@ -61,3 +78,5 @@ class Labs:
     def end(self) -> None:
         """Ends the lab that runs, if one does."""
         self._pool.close()
+        self._kafka = None
+        self._of_kafka.close()

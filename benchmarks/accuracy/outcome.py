@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.accuracy.judging import Judgement
-from lab.faults.fault import SimulatedFault
+from lab.faults.fault import MadeUpFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class Outcome:
     @property
     def kind(self) -> str:
         """``real`` or ``simulated``."""
-        return "simulated" if isinstance(self.fault, SimulatedFault) else "real"
+        return "simulated" if isinstance(self.fault, MadeUpFault) else "real"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from benchmarks.accuracy.judging import Judgement, judge, judge_together
 from benchmarks.accuracy.labs import Labs
@@ -14,17 +14,21 @@ from benchmarks.accuracy.outcome import Outcome, SceneOutcome
 from benchmarks.accuracy.scenes import Scene, policy_of, scenes
 from benchmarks.accuracy.settling import statistics_apart_s, wait_for_quick_writes
 from benchmarks.accuracy.stage import Stage
-from benchmarks.observing import observe
+from benchmarks.observing import observe, observe_kafka
 from lab.bookie import metrics_urls
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import RealFault, RealKafkaFault, SimulatedFault, SimulatedKafkaFault
+from lab.kafka.made_up import MadeUpKafka
 from lab.model import VERSIONS
 from lab.simulator import running_servers
 from pulsar_steward.changes import kind_of
 from pulsar_steward.checks.resources import bookie_thread_busy, publish_slow
+from pulsar_steward.collect.kafka.reader import KafkaReader
+from pulsar_steward.collect.kafka.settings import KafkaSettings
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.policy.schema import KafkaPolicy
 from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
 
@@ -73,8 +77,17 @@ class Workbench:
             labs: Where real ones are made.
             again: Real ones that could not be made are made a second time.
         """
-        if isinstance(scene.first, SimulatedFault):
-            return self._simulated(scene, scene.first)
+        match scene.first:
+            case SimulatedFault() as simulated:
+                return self._alone(scene, lambda: self._simulated(scene, simulated))
+            case SimulatedKafkaFault() as made_up:
+                reader = cast("KafkaReader", MadeUpKafka(made_up.spec))
+                return self._alone(scene, lambda: self._observe_kafka(scene, reader))
+            case RealKafkaFault() as real:
+                outcome = self._alone(scene, lambda: self._made_in_kafka(scene, real, labs))
+                if outcome.outcomes[0].failure is not None:  # the next one gets another lab
+                    labs.end()
+                return outcome
         try:
             lab = labs.lab_for(scene)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other scenes are looked at all the same
@@ -145,23 +158,43 @@ class Workbench:
         self._say("  the machine is still busy with the faults that were made: looked at later")
         return True
 
-    def _simulated(self, scene: Scene, fault: SimulatedFault) -> SceneOutcome:
-        """The last observation is of now, and the others of as long ago as the fault says."""
-        began, made_up, now = time.monotonic(), MadeUp(fault), datetime.now(UTC)
+    def _alone(self, scene: Scene, looked: Callable[[], str]) -> SceneOutcome:
+        """Outcome of a scene of one fault; `looked` gives the URI of its last snapshot."""
+        began, fault = time.monotonic(), scene.first
         try:
-            with running_servers(*fault.servers[0]) as servers:
-                for number in range(fault.observations):
-                    ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
-                    servers.show(*fault.servers[min(number, len(fault.servers) - 1)])
-                    with made_up.cluster(number) as cluster:
-                        uri = self._observe(scene, cluster, now - ago, servers=servers.metrics_urls)
+            snapshot = open_snapshot(looked())
         except Exception as error:  # noqa: BLE001 - as above
             return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
-        snapshot = open_snapshot(uri)
         proposed = _proposed(snapshot, scene) if fault.report else ()
         judgement = judge(fault, snapshot.findings(), snapshot.verdicts(), proposed)
         seconds = time.monotonic() - began
         return SceneOutcome(scene, (Outcome(fault, judgement, seconds),), (), seconds)
+
+    def _simulated(self, scene: Scene, fault: SimulatedFault) -> str:
+        """The last observation is of now, and the others of as long ago as the fault says."""
+        made_up, now = MadeUp(fault), datetime.now(UTC)
+        with running_servers(*fault.servers[0]) as servers:
+            for number in range(fault.observations):
+                ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
+                servers.show(*fault.servers[min(number, len(fault.servers) - 1)])
+                with made_up.cluster(number) as cluster:
+                    uri = self._observe(scene, cluster, now - ago, servers=servers.metrics_urls)
+        return uri
+
+    def _made_in_kafka(self, scene: Scene, fault: RealKafkaFault, labs: Labs) -> str:
+        """Made, looked at, and cleared away; a snapshot's name is the second that it was taken at."""
+        lab = labs.kafka()
+        with fault.made(lab) as change:
+            for observed in range(fault.observations):
+                time.sleep(A_SECOND_S)
+                if change is not None:
+                    change(observed)
+                uri = self._observe_kafka(scene, KafkaReader(KafkaSettings(servers=lab.servers), KafkaPolicy()))
+        return uri
+
+    def _observe_kafka(self, scene: Scene, reader: KafkaReader) -> str:
+        policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
+        return observe_kafka(reader, policy, cluster=scene.name, out=self._snapshots, taken_at=datetime.now(UTC))
 
     def _observe(
         self,

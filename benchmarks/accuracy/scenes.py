@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import MadeUpFault, RealFault
 from pulsar_steward.policy.layers import NAMESPACES, NARROW
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Scene:
 
 
 def scenes(faults: Iterable[AnyFault]) -> list[Scene]:
-    """All of these faults in as few scenes as they allow: simulated ones first, then by the labs that they need.
+    """All of these faults in as few scenes as they allow: made-up ones first, then by the labs that they need.
 
     Faults share one that have the same brokers' settings, number of looks, and policy where that cannot differ by
     namespace: where it can, each has its own in its namespace.
@@ -130,6 +130,7 @@ def _name(faults: Sequence[AnyFault]) -> str:
 
 
 def _order(scene: Scene) -> tuple[object, ...]:
-    """Labs that are shared come before those of one scene; in each, the many before the few."""
-    simulated = isinstance(scene.first, SimulatedFault)
-    return (not simulated, scene.settings, scene.own_lab, 0 if simulated else -len(scene.faults))
+    """Made-up clusters, Kafka, then labs of Pulsar: shared ones before those of one scene, the many before the few."""
+    if not isinstance(scene.first, RealFault):
+        return (0 if isinstance(scene.first, MadeUpFault) else 1,)
+    return (2, scene.settings, scene.own_lab, -len(scene.faults))

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.cluster import Lab
 from lab.faults.clients.work import BATCHED_BY_DEFAULT, Language
+from lab.kafka.made_up import KafkaSpec
 from lab.simulator import ClusterSpec, ServerSpec
+
+if TYPE_CHECKING:
+    from lab.kafka.cluster import KafkaLab
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +136,45 @@ class RealFault(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedFault(Fault):
+class RealKafkaFault(Fault):
+    """Trouble on real brokers of Kafka, one after the other in one lab.
+
+    Attributes:
+        made: Makes it for a ``with`` block, and leaves the cluster as it was.
+    """
+
+    made: Callable[["KafkaLab"], Making]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeUpFault(Fault):
     """Trouble on a made-up cluster, where real brokers cannot be brought to it here.
+
+    Attributes:
+        why: Why it is not made for real.
+    """
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedFault(MadeUpFault):
+    """Trouble on made-up brokers of Pulsar.
 
     Attributes:
         specs: The cluster, one for each observation; the last one stands for all further ones.
         servers: Bookies and ZooKeeper whose own metrics `collect.metrics_urls` names, for each observation: the same
             ones in the same order, with other figures; the last row stands for all further ones.
-        why: Why it is not made for real.
         minutes_apart: Between two observations, by the time that the snapshots say they were taken at.
     """
 
     specs: tuple[ClusterSpec, ...]
     servers: tuple[tuple[ServerSpec, ...], ...] = ((),)
-    why: str
     minutes_apart: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedKafkaFault(MadeUpFault):
+    """Trouble on a made-up Kafka cluster, which `spec` is."""
+
+    spec: KafkaSpec

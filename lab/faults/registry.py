@@ -1,7 +1,8 @@
 """Every labelled fault there is, real ones first."""
 
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import RealFault, RealKafkaFault, SimulatedFault, SimulatedKafkaFault
 from lab.faults.field import FAULTS as FIELD
+from lab.faults.kafka import FAULTS as KAFKA
 from lab.faults.real import (
     ack_holes,
     acks,
@@ -29,7 +30,7 @@ from lab.faults.real import (
 )
 from lab.faults.simulated import FAULTS as SIMULATED
 
-AnyFault = RealFault | SimulatedFault
+AnyFault = RealFault | SimulatedFault | RealKafkaFault | SimulatedKafkaFault
 
 REAL = (
     *healthy.FAULTS,
@@ -60,5 +61,5 @@ REAL = (
 ON_EVERY_VERSION = (*quotas.FAULTS, *ages.FAULTS, *retention.FAULTS, *subscriptions.FAULTS, *moves.FAULTS)
 """Faults that `benchmarks.versions` makes on each version: their figures come from what a version reports or lacks."""
 
-FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED, *FIELD)
+FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED, *KAFKA, *FIELD)
 """Names are unique."""

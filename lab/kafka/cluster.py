@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from lab import jars, process
 from lab.errors import PartFailedError
 from lab.kafka import KAFKA_VERSION
+from lab.kafka.hands import KafkaHands
 from lab.ports import LOOPBACK, Ports
 from lab.waiting import wait_until
 
@@ -116,6 +117,10 @@ class KafkaLab:
     def admin(self) -> AdminClient:
         """An admin client that may change the cluster."""
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+
+    def hands(self) -> KafkaHands:
+        """Makes topics, messages and faults."""
+        return KafkaHands(self.admin(), self.servers)
 
     def _listed(self) -> list[int] | None:
         try:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.fault import MadeUpFault, RealFault, RealKafkaFault, SimulatedFault, SimulatedKafkaFault
 from lab.faults.registry import FAULTS
-from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.registry import BY_ID, checks_of
+from pulsar_steward.model.system import System
 from pulsar_steward.policy.load import parse_policy
 
 if TYPE_CHECKING:
@@ -36,12 +37,16 @@ def test_what_is_expected_is_not_called_allowed_as_well() -> None:
 
 
 def test_simulated_faults_say_why_they_are_not_made_for_real() -> None:
-    assert [fault.name for fault in FAULTS if isinstance(fault, SimulatedFault) and not fault.why] == []
+    assert [fault.name for fault in FAULTS if isinstance(fault, MadeUpFault) and not fault.why] == []
 
 
-def test_healthy_clusters_are_among_both_kinds() -> None:
+def test_healthy_clusters_are_among_all_kinds() -> None:
     healthy = [type(fault) for fault in FAULTS if not fault.expected]
-    assert {RealFault, SimulatedFault} == set(healthy)
+    assert {RealFault, SimulatedFault, RealKafkaFault, SimulatedKafkaFault} == set(healthy)
+
+
+def test_each_check_of_kafka_has_a_fault() -> None:
+    assert {each.check_id for fault in FAULTS for each in fault.expected} >= checks_of(System.KAFKA).keys()
 
 
 def test_twins_are_healthy_and_of_troubles_that_exist() -> None:

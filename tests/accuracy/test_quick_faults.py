@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.accuracy.scenes import scenes
 from benchmarks.accuracy.table import strays_of, wrongs
-from lab.faults.fault import SimulatedFault
+from lab.faults.fault import MadeUpFault
 from lab.faults.registry import FAULTS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days", "tests/checks")
 
-QUICK = scenes(fault for fault in FAULTS if fault.quick and isinstance(fault, SimulatedFault))
+QUICK = scenes(fault for fault in FAULTS if fault.quick and isinstance(fault, MadeUpFault))
 
 
 @pytest.mark.parametrize("scene", QUICK, ids=lambda scene: scene.name)

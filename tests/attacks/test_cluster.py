@@ -15,12 +15,12 @@ from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import ConfigurationError, Refused
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
-from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.orchestration import batches
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.pulsar.reader import Reader
 from tests.apply.worksite import RUN, SKEWED, said
-from tests.builders import CLUSTER, IDENTITY, a_plan
+from tests.builders import CLUSTER, IDENTITY, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +67,24 @@ def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> Non
     with site.context() as context, pytest.raises(Refused, match="is for cluster 'east', not 'prod'"):
         carry_out(replace(context, cluster="prod"), plan.plan_id, "b1")
     assert site.untouched()
+
+
+@pytest.mark.parametrize("answer", ["none", "that of the other cluster"])
+def test_an_approval_of_the_same_text_permits_nothing_in_another_cluster(
+    site: Worksite, other: Simulator, answer: str
+) -> None:
+    """Of two clusters with one plan text, only that one is changed whose plan was approved."""
+    step = a_step(site.move(0))
+    approved = site.approved(step)
+    prod = replace(site, simulator=other, cluster="prod")
+    plan = prod.record(msgspec.structs.replace(prod.proposed(step), taken_at=approved.taken_at))
+    assert plan.batches == approved.batches
+    if answer != "none":
+        prod.approve(plan, digest=approval_digest(approved, "b1", ["b1.s01"]))
+    with pytest.raises(Refused, match=r"no answer to batch b1|the approval's digest is not that of the plan"):
+        prod.carry_out(plan)
+    assert not other.requests.writes()
+    assert said(site.carry_out(approved)) == ["done"]
 
 
 def test_a_connection_that_was_pointed_elsewhere_is_found_out(site: Worksite, other: Simulator) -> None:

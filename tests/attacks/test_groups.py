@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +45,29 @@ def test_a_group_that_holds_no_broker_is_not_set(grouped: Worksite, pattern: str
     grouped.policy = wanting({**FIRST_TWO, "primary": [pattern]})
     words = "group_brokers: the group holds no running broker, of 2 at least"
     assert_nothing_set(grouped, setting(replace_primary(pattern)), "refused", words)
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["still listed", "no longer listed"])
+@pytest.mark.parametrize(
+    ("approved", "outcome", "words"),
+    [
+        ("before", "drifted", "isolation_as_planned: since this was planned, 2 brokers match no more"),
+        ("after", "refused", "group_brokers: the group holds no running broker, of 2 at least"),
+    ],
+)
+def test_a_group_whose_brokers_died_is_not_set(
+    grouped: Worksite, approved: str, outcome: str, words: str, *, listed: bool
+) -> None:
+    """Brokers that are gone when a group is to be set are none of it, whether it was approved before that or after."""
+    site = replace(grouped, broker=3)
+    plan = site.approved(setting(GROUP)) if approved == "before" else None
+    for broker in site.brokers[:2]:
+        site.simulator.kill_broker(broker)
+        if not listed:
+            site.simulator.expire_session(broker)
+    (row,) = site.carry_out(plan or site.approved(setting(GROUP)))
+    assert (row.outcome, site.changes(), policies(site)) == (outcome, [], {})
+    assert words in row.reason
 
 
 @pytest.mark.parametrize("wanted", [(), ({"name": "other"},), ({"min_available_brokers": 1},)], ids=str)

@@ -7,7 +7,6 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -55,33 +54,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaLab]:
     from lab.kafka.cluster import running_kafka  # noqa: PLC0415 - needs confluent-kafka
 
     with running_kafka(tmp_path_factory.mktemp("kafka"), print) as lab:
-        create(lab, "even", [[n % 3 + 1, (n + 1) % 3 + 1, (n + 2) % 3 + 1] for n in range(12)])
+        written(lab, "even", [[n % 3 + 1, (n + 1) % 3 + 1, (n + 2) % 3 + 1] for n in range(12)])
         yield lab
 
 
-def create(lab: KafkaLab, topic: str, replicas: list[list[int]]) -> None:
+def written(lab: KafkaLab, topic: str, replicas: list[list[int]]) -> None:
     """A topic with these replicas, and old messages in each partition."""
-    from confluent_kafka import Producer  # noqa: PLC0415 - as above
-    from confluent_kafka.admin import NewTopic  # noqa: PLC0415 - as above
-
-    made = NewTopic(topic, len(replicas), replica_assignment=replicas)
-    admin = lab.admin()  # kept until its answer is there
-    admin.create_topics([made])[topic].result()
-    producer = Producer({"bootstrap.servers": lab.servers, "log_level": 0})
-    then = round((time.time() - HOURS_OLD * 3600) * 1000)
-    for number in range(MESSAGES):
-        producer.produce(topic, b"x", partition=number % len(replicas), timestamp=then + number)
-    assert producer.flush(20) == 0
-
-
-def commit(lab: KafkaLab, group: str, topic: str, offsets: list[int]) -> None:
-    """A group's committed offsets, by partition."""
-    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - as above
-
-    consumer = Consumer({"bootstrap.servers": lab.servers, "group.id": group, "log_level": 0})
-    places = [TopicPartition(topic, number, offset) for number, offset in enumerate(offsets)]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
+    hands = lab.hands()
+    hands.create(topic, replicas)
+    hands.publish(topic, MESSAGES, partitions=len(replicas), seconds_ago=HOURS_OLD * 3600)
+    hands.until_in_sync()
 
 
 _LOOKS = count(1)
@@ -144,14 +126,14 @@ def test_nobody_there(
 
 def test_faults_are_found_and_their_twins_are_clear(kafka: KafkaLab, tmp_path: Path) -> None:
     """Leaders on one broker and a lagging group, told in a fleet; a killed broker, until it is back."""
-    commit(kafka, "current", "even", [MESSAGES // 12] * 12)
+    kafka.hands().commit("current", "even", [MESSAGES // 12] * 12)
     healthy = looked_at(kafka, tmp_path)
     assert (found(healthy), healthy.meta().unread) == ({}, ())
     alone = [each.check_id for each in healthy.verdicts() if each.outlook is not Outlook.CLEAR]
     assert alone == ["kafka-replicas-flapping"]  # which compares two looks
 
-    create(kafka, "leaning", [[1, 2, 3]] * 12)
-    commit(kafka, "slow", "leaning", [0] * 6)
+    written(kafka, "leaning", [[1, 2, 3]] * 12)
+    kafka.hands().commit("slow", "leaning", [0] * 6)
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(LOW), encoding="utf-8")
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(yaml.safe_dump({"clusters": [{"name": "events", "kafka": kafka.servers}]}), encoding="utf-8")

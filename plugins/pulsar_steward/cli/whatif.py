@@ -15,6 +15,7 @@ from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import require_cluster_name
+from pulsar_steward.model.system import System
 from pulsar_steward.planners.clusters.differences import differences
 from pulsar_steward.planners.clusters.from_snapshots import member_facts
 from pulsar_steward.planners.clusters.losing import loss_of
@@ -78,12 +79,13 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
     policies = {name: load_policy(members.policy or policy_file(name)).for_cluster(name) for name in found}
     facts = {name: member_facts(snapshot, policies[name]) for name, snapshot in found.items()}
     regions, together = (declared.regions, declared.together) if declared else ({}, ())
-    cluster = supposed(list(facts.values()), change, regions, together)
+    differing = differences([(facts[name], snapshot) for name, snapshot in found.items()])
+    cluster = supposed(list(facts.values()), change, regions, together, differing.clashes)
     report = WhatIfReport(
         facts=tuple(facts.values()),
         now=uses_of(supposed(list(facts.values()), WhatIf()), {}),
         placement=place(cluster),
-        differences=differences([(facts[name], snapshot) for name, snapshot in found.items()]),
+        differences=differing,
         unknown=(*missing, *(each for it in facts.values() for each in it.unknown if not changes.lose)),
         taken_at=max(each.meta.taken_at for each in facts.values()),
         primary=declared.primary if declared else None,
@@ -129,9 +131,13 @@ def _newest(members: MemberOptions, declared: LogicalClusterPolicy | None) -> tu
         if (snapshots := [each for shelf in shelves for each in shelf.diagnosed(name)])
     }
     places = ", ".join(shelf.uri for shelf in shelves)
+    missing = [f"{name}: there is no diagnosed snapshot of it." for name in names if name not in found]
+    kafka = [name for name, each in found.items() if each.meta().system is System.KAFKA]
+    if not wanted and len(kafka) < len(found):  # one kind of cluster at a time
+        found = {name: each for name, each in found.items() if name not in kafka}
+        missing += [f"{name}: it is a Kafka cluster; name such clusters by --cluster." for name in kafka]
     if not found:
         raise ConfigurationError(f"{places}: there is no diagnosed snapshot of {', '.join(names) or 'any cluster'}")
-    missing = [f"{name}: there is no diagnosed snapshot of it." for name in names if name not in found]
     return (_sharing(found, members.sharing_with) if members.sharing_with else found), missing
 
 

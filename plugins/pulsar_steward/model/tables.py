@@ -360,6 +360,15 @@ KAFKA_PARTITIONS = Table(
     ),
 )
 
+KAFKA_TOPICS = Table(
+    "kafka_topics",
+    "one row a Kafka topic whose settings were read: of those with a replica that is missing or out of sync",
+    (
+        Column("topic", Kind.STRING, "name of the topic"),
+        Column("min_in_sync", Kind.LONG, "`min.insync.replicas` in force: its own, or that of the brokers"),
+    ),
+)
+
 KAFKA_GROUPS = Table(
     "kafka_groups",
     "one row a consumer group of a Kafka cluster",
@@ -369,17 +378,18 @@ KAFKA_GROUPS = Table(
         Column("partitions", Kind.LONG, "partitions that it has committed offsets of; null where they were not read"),
         Column("untold", Kind.LONG, "those of them whose end was not told, as without a leader; null as above"),
         Column("lag_messages", Kind.LONG, "of the others, offsets behind the end; null as above"),
+        Column("topics", Kind.STRINGS, "topics that it has committed offsets of; null as above"),
     ),
 )
 
 KAFKA_LAGS = Table(
     "kafka_lags",
-    "one row a consumer group and partition that it is behind on",
+    "one row a consumer group and partition that it is behind on, or whose end it is beyond",
     (
         Column("group_id", Kind.STRING, "the group"),
         Column("topic", Kind.STRING, "the topic"),
         Column("partition", Kind.INT, "the partition"),
-        Column("committed", Kind.LONG, "offset that the group committed: the next message that it wants"),
+        Column("committed", Kind.LONG, "offset that the group committed: the next message; above the end: beyond it"),
         Column("start_offset", Kind.LONG, "offset of the oldest message that is kept; null where it was not told"),
         Column("end_offset", Kind.LONG, "offset behind the newest message"),
         Column("behind_seconds", Kind.LONG, "the age of what it can read next is this or more; null: not told"),
@@ -387,7 +397,7 @@ KAFKA_LAGS = Table(
     ),
 )
 
-KAFKA_TABLES = (KAFKA_BROKERS, KAFKA_PARTITIONS, KAFKA_GROUPS, KAFKA_LAGS)
+KAFKA_TABLES = (KAFKA_BROKERS, KAFKA_PARTITIONS, KAFKA_TOPICS, KAFKA_GROUPS, KAFKA_LAGS)
 """Tables that a snapshot of a Kafka cluster has besides `COLLECTED`, of which only three have rows then."""
 
 FINDINGS = Table(

@@ -1,4 +1,4 @@
-"""Section of logical clusters: several Pulsar clusters that serve as one, and what holds for placing namespaces."""
+"""Section of logical clusters: several clusters that serve as one, and what holds for placing namespaces."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LogicalClusterPolicy(Section):
 
 
 class LogicalClustersPolicy(Section):
-    """Pulsar clusters that serve as one: for `steward whatif --logical NAME`, and for `apply.members_at_once`."""
+    """Clusters that serve as one: for `steward whatif --logical NAME`, and of Pulsar for `apply.members_at_once`."""
 
     named: dict[ClusterName, LogicalClusterPolicy] = Field({}, description="logical clusters, by name")
 

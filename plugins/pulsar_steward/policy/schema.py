@@ -174,7 +174,9 @@ class CollectPolicy(Section):
 class KafkaPolicy(Section):
     """Limits of reading a Kafka cluster."""
 
-    request_timeout_seconds: int = number(30, "for one request", le=600)
+    request_timeout_seconds: int = number(
+        30, "for all metadata, and for brokers that do not answer in all; after it the snapshot is partial", le=600
+    )
     total_seconds: int = number(300, "for all requests; the rest is left, and the snapshot is partial", le=3600)
     partitions_at_once: int = number(10_000, "whose offsets one request of the client asks for", le=100_000)
     groups_at_once: int = number(100, "consumer groups whose offsets are asked for side by side", le=1000)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.text import Text
 
+from pulsar_steward.model.system import System
 from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
 from pulsar_steward.planners.clusters.place import WORDS
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.clusters.model import MemberUse, Use
     from pulsar_steward.planners.clusters.place import NamespacePlacement
 
-NEVER_KNOWN = (
-    "Topics that no broker has loaded are in no snapshot.",
-    "Clusters that a tenant may use (`allowedClusters`) are in no snapshot: a move may need another one there.",
-    "CPU is divided among namespaces by their bytes in and out, and is not forecast.",
-    "Of a new cluster only its ceiling of topics is known.",
-)
+NEVER_KNOWN = {
+    System.PULSAR: (
+        "Topics that no broker has loaded are in no snapshot.",
+        "Clusters that a tenant may use (`allowedClusters`) are in no snapshot: a move may need another one there.",
+        "CPU is divided among namespaces by their bytes in and out, and is not forecast.",
+        "Of a new cluster only its ceiling of topics is known.",
+    ),
+    System.KAFKA: (
+        "A partition counts as a topic. Bytes, disks and traffic of Kafka are in no snapshot.",
+        "Whether a mirror keeps topics of one name the same is not told.",
+        "Transactions are told by no request of this client: only where their coordinators are.",
+    ),
+}
 """Sentences on facts that no snapshot tells."""
 
 LISTED = 20
@@ -81,6 +89,11 @@ class WhatIfReport:
     primary: str | None = None
     loss: LostCluster | None = None
 
+    @property
+    def system(self) -> System:
+        """System of all members."""
+        return self.facts[0].meta.system
+
 
 def document(report: WhatIfReport) -> dict[str, Any]:
     """The report for programs."""
@@ -94,11 +107,12 @@ def document(report: WhatIfReport) -> dict[str, Any]:
             "then": _state(then, report.taken_at),
             "moved": _state(moved, report.taken_at),
             "subscriptions": held[then.member].subscriptions if then.member in held else 0,
-            "transaction_coordinators": held[then.member].meta.coordinators if then.member in held else 0,
+            "transaction_coordinators": held[then.member].coordinators if then.member in held else 0,
         }
         for then, moved in zip(placement.before, placement.after, strict=True)
     ]
-    parts = {"moves": placement.moves, "unplaced": placement.unplaced, "unknown": (*report.unknown, *NEVER_KNOWN)}
+    unknown = (*report.unknown, *NEVER_KNOWN[report.system])
+    parts = {"moves": placement.moves, "unplaced": placement.unplaced, "unknown": unknown}
     return {
         "primary": report.primary,
         "members": members,
@@ -142,16 +156,35 @@ def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
     yield from _table(report)
     yield from wrapped(_STATES, width, style="quiet")
     yield from _moves(report.placement, width)
-    without = [f"{it.namespace} ({it.member or 'new'}): {it.why}" for it in report.placement.unplaced]
-    yield from _part("No place is found for", without, width)
+    yield from _part("No place is found for", _without_place(report), width)
+    one = "consumer group" if report.system is System.KAFKA else "subscription"
     offsets = [
-        f"{each.name}{', the primary' * (each.name == report.primary)}: {counted(each.subscriptions, 'subscription')},"
-        f" {counted(each.meta.coordinators, 'transaction coordinator')}"
+        f"{each.name}{', the primary' * (each.name == report.primary)}: {counted(each.subscriptions, one)},"
+        f" {counted(each.coordinators, 'transaction coordinator')}"
         for each in report.facts
     ]
+    offsets += _foreign_positions(report.differences)
     yield from _part("Where positions of subscriptions and transactions are", offsets, width)
     yield from _part("Differences between members", _differences(report.differences), width)
-    yield from _part("Not known", (*report.unknown, *NEVER_KNOWN), width)
+    yield from _part("Not known", (*report.unknown, *NEVER_KNOWN[report.system]), width)
+
+
+def _without_place(report: WhatIfReport) -> Iterator[str]:
+    """A line a namespace; of Kafka, where none is moved, a line a member."""
+    unplaced = report.placement.unplaced
+    if report.system is System.PULSAR:
+        yield from (f"{it.namespace} ({it.member or 'new'}): {it.why}" for it in unplaced)
+        return
+    for (member, why), group in groupby(unplaced, lambda each: (each.member, each.why)):
+        yield f"{named([each.namespace for each in group])} ({member or 'new'}): {why}"
+
+
+def _foreign_positions(found: Differences) -> Iterator[str]:
+    for each in found.foreign_positions:
+        yield (
+            f"{each.member} holds offsets of {counted(each.groups, 'group')} in {counted(each.topics, 'topic')} that"
+            f" {f'{each.owner} has' if each.owner else 'no member has'}, such as {each.example}"
+        )
 
 
 def _loss(loss: LostCluster, width: int) -> Iterator[Text]:
@@ -238,6 +271,10 @@ def _moves(placement: NamespacePlacement, width: int) -> Iterator[Text]:
 
 def _differences(found: Differences) -> Iterator[str]:
     for clash in found.clashes:
+        if not clash.namespace:
+            words = f"{counted(clash.topics, 'topic')} of the same name on {' and '.join(clash.members)}"
+            yield f"{words}, such as {clash.example}"
+            continue
         yield (
             f"{clash.namespace}: {counted(clash.topics, 'topic')} of the same name on {' and '.join(clash.members)},"
             f" which do not replicate them, such as {clash.example}"

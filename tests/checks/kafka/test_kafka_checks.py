@@ -11,6 +11,7 @@ from pulsar_steward.checks.kafka.failover_time import CHECK as FAILOVER
 from pulsar_steward.checks.kafka.group_lag import CHECK as LAG
 from pulsar_steward.checks.kafka.partition_ceiling import CHECK as CEILING
 from pulsar_steward.checks.kafka.replicas_in_sync import FLAPPING, OUT_OF_SYNC
+from pulsar_steward.checks.kafka.sizes import STORE_UNKNOWN
 from pulsar_steward.checks.kafka.uneven import LEADERS, REPLICAS
 from pulsar_steward.checks.registry import VIEWS, checks_of
 from pulsar_steward.diagnose.runner import run_checks
@@ -61,6 +62,9 @@ def a_cluster(
     }
 
 
+KRAFT = {"auto.leader.rebalance.enable": "true"}
+"""Settings of brokers that do not know ZooKeeper."""
+
 EVEN = [(n % 3 + 1, [n % 3 + 1, (n + 1) % 3 + 1, (n + 2) % 3 + 1], [1, 2, 3]) for n in range(12)]
 
 
@@ -69,7 +73,7 @@ def test_an_even_cluster_is_clear(check: Any) -> None:
     """With a look before; no group is behind."""
     before = a_cluster(EVEN, minutes_ago=10)
     group = {"group_id": "app", "state": "stable", "partitions": 1, "lag_messages": 0}
-    judgement = judge_rows(check, a_cluster(EVEN, kafka_groups=[group]), POLICY, [before])
+    judgement = judge_rows(check, a_cluster(EVEN, settings=KRAFT, kafka_groups=[group]), POLICY, [before])
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
@@ -113,6 +117,16 @@ def test_fewer_in_sync_than_producers_need() -> None:
     rows = a_cluster([(1, [1, 2], [1])], settings={"min.insync.replicas": "2"})
     assert only(judge_rows(OUT_OF_SYNC, rows)) == (Severity.CRITICAL, "broker 2")
     assert only(judge_rows(OUT_OF_SYNC, rows | {"configuration": []}))[0] is Severity.WARNING
+    own = [{"topic": "orders", "min_in_sync": 2}]
+    topics = a_cluster([(1, [1, 2], [1])], settings={"min.insync.replicas": "1"}, kafka_topics=own)
+    assert only(judge_rows(OUT_OF_SYNC, topics)) == (Severity.CRITICAL, "broker 2")
+    lower = topics | a_cluster([(1, [1, 2], [1])], settings={"min.insync.replicas": "2"})
+    assert only(judge_rows(OUT_OF_SYNC, lower | {"kafka_topics": [{"topic": "orders", "min_in_sync": 1}]})) == (
+        Severity.WARNING,
+        "broker 2",
+    )
+    (unknown,) = judge_rows(OUT_OF_SYNC, rows | {"configuration": []}).findings
+    assert "whether 1 partition can be written with `acks=all` is not known" in unknown.evidence
     unled = a_cluster([(None, [2], [])], down=[2], settings={"min.insync.replicas": "2"})
     (found,) = judge_rows(OUT_OF_SYNC, unled).findings
     assert (found.figures["leaderless"], found.figures["short"]) == (1, 0)
@@ -161,15 +175,25 @@ def test_replicas_on_one_broker() -> None:
 
 
 def test_ceilings() -> None:
-    """Of brokers and of the cluster; a cluster with ZooKeeper has a lower one."""
-    assert {each.subject for each in judge_rows(CEILING, a_cluster(EVEN * 3), POLICY).findings} == {
+    """Of brokers and of the cluster; a cluster with ZooKeeper has a lower one, and which it has may be unknown."""
+    assert {each.subject for each in judge_rows(CEILING, a_cluster(EVEN * 3, settings=KRAFT), POLICY).findings} == {
         "k",
         "broker 1",
         "broker 2",
         "broker 3",
     }
     low = Policy.model_validate({"kafka_partition_ceiling": {"warning_partitions_with_zookeeper": 10}})
-    assert not judge_rows(CEILING, a_cluster(EVEN, settings={"zookeeper.connect": ""}), low).findings
+    clear = judge_rows(CEILING, a_cluster(EVEN, settings={"zookeeper.connect": ""}), low)
+    assert (clear.findings, clear.cannot_tell) == ((), None)
+    assert judge_rows(CEILING, a_cluster(EVEN), low).cannot_tell == STORE_UNKNOWN
+    assert judge_rows(CEILING, a_cluster(EVEN)).cannot_tell is None  # below the ceilings of both
+    either = {
+        "warning_partitions_with_zookeeper": 5,
+        "critical_partitions_with_zookeeper": 10,
+        "warning_partitions_per_cluster": 10,
+    }
+    judged = judge_rows(CEILING, a_cluster(EVEN), Policy.model_validate({"kafka_partition_ceiling": either}))
+    assert only(judged) == (Severity.WARNING, "k")
     assert only(judge_rows(CEILING, a_cluster(EVEN, settings={"zookeeper.connect": "zk:2181"}), low)) == (
         Severity.WARNING,
         "k",
@@ -177,9 +201,11 @@ def test_ceilings() -> None:
 
 
 def test_time_without_a_leader() -> None:
-    """The session of brokers is theirs, where they tell it."""
+    """The session of brokers is theirs; without any setting, where the metadata are is not known."""
     policy = Policy.model_validate({"kafka_failover_time": {"warning_seconds": 20}})
-    assert not judge_rows(FAILOVER, a_cluster(EVEN), policy).findings
+    assert not judge_rows(FAILOVER, a_cluster(EVEN, settings=KRAFT), policy).findings
+    unknown = judge_rows(FAILOVER, a_cluster(EVEN), policy)
+    assert (unknown.findings, unknown.cannot_tell) == ((), STORE_UNKNOWN)
     slow = a_cluster(EVEN, settings={"broker.session.timeout.ms": "30000"})
     assert {each.severity for each in judge_rows(FAILOVER, slow, policy).findings} == {Severity.WARNING}
 
@@ -212,6 +238,41 @@ def test_a_group_that_lags(seconds: int, messages: int, severity: Severity | Non
         same = [before | {"kafka_groups": [group]}]
         (finding,) = judge_rows(LAG, a_cluster(EVEN, kafka_groups=[group], kafka_lags=lags), earlier=same).findings
         assert ", as many as at 2026-03-01 11:50 UTC" in finding.evidence
+
+
+@pytest.mark.parametrize("replicas", [[1], [1, 2]])
+def test_partitions_that_nobody_else_can_lead(replicas: list[int]) -> None:
+    """With one replica, or one in sync: gone until the broker is back, and in no time without a leader."""
+    lone = [*EVEN, (1, replicas, [1]), (2, [2], [2])]
+    judged = judge_rows(FAILOVER, a_cluster(lone, settings=KRAFT))
+    assert [(each.severity, each.subject) for each in judged.findings] == [
+        (Severity.WARNING, "broker 1"),
+        (Severity.WARNING, "broker 2"),
+    ]
+    assert (
+        "Without broker 1, 1 partition with no other replica in sync, such as orders-12, would be gone until it is back"
+        "; 4 partitions would have no leader for up to 10 s"
+    ) in judged.findings[0].evidence
+    few = Policy.model_validate({"kafka_failover_time": {"warning_partitions_alone": 2}})
+    assert not judge_rows(FAILOVER, a_cluster(lone, settings=KRAFT), few).findings
+    unknown = judge_rows(FAILOVER, a_cluster(lone)).findings[0]
+    assert "for how long 4 partitions would have no leader is not known" in unknown.evidence
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_group_beyond_the_end(*, behind: bool) -> None:
+    """Data is being lost; what it is behind on elsewhere is told beside it."""
+    place = {"group_id": "app", "topic": "orders", "timed": False}
+    lags = [place | {"partition": 0, "committed": 1_000, "end_offset": 400, "behind_seconds": None}]
+    if behind:
+        lags.append(place | {"partition": 1, "committed": 0, "end_offset": 500, "behind_seconds": 1800, "timed": True})
+    group = {"group_id": "app", "state": "stable", "partitions": 2, "lag_messages": 500 if behind else 0}
+    judged = judge_rows(LAG, a_cluster(EVEN, kafka_groups=[group], kafka_lags=lags))
+    (finding,) = judged.findings
+    assert (finding.severity, harm_of(finding, {LAG.check_id: LAG})) == (Severity.WARNING, Harm.LOSING)
+    assert "offset 1,000 of orders-0, which ends at 400, and is beyond the end of 1 partition." in finding.evidence
+    assert ("it is 500 messages behind on 1 partition" in finding.evidence) is behind
+    assert (finding.figures["messages"], finding.figures["beyond"]) == (500 if behind else 0, 1)
 
 
 def test_a_group_that_was_not_read() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.model.units import GIB
 from tests.cases import row_by_row
-from tests.unit.planners.clusters.members import NOW, Held, write_member
+from tests.unit.planners.clusters.members import NOW, Held, write_kafka, write_member
 from tests.unit.planners.clusters.replicating import BOTH, ORDERS, subscribed, taken, topic_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def shelf(tmp_path: Path) -> Path:
     folder = tmp_path / "snapshots"
     day_before = NOW - timedelta(days=1)
     write_member(folder, "east", {"acme/orders": Held(70, 70 * GIB, ("east",))}, taken_at=day_before)
-    held = {"acme/orders": Held(90, 90 * GIB, ("east",)), "iot/x": Held(40, 2 * GIB, ("east",))}
+    held = {"acme/orders": Held(90, 90 * GIB, ("east",)), "iot/x": Held(1, 1, ("east",))}
+    held["iot/y"] = Held(39, 2 * GIB, ("east",))
     write_member(folder, "east", held)
     write_member(
         folder, "west", {"shop/y": Held(5, 5 * GIB, ("west",)), "iot/x": Held(1, 1, ("west",))}, version="4.0.6"
@@ -65,9 +66,9 @@ def test_the_same_for_programs(steward: Steward, shelf: Path) -> None:
     assert east["now"] == east["then"]
     topics, *_ = east["now"]["uses"]
     assert topics == {"resource": "topics", "load": 130, "ceiling": 120, "growth_per_day": 60, "full": "over"}
-    assert east["moved"]["uses"][0]["load"] == 40
+    assert east["moved"]["uses"][0]["load"] == 91
     assert [(move["namespace"], move["source"], move["target"]) for move in told["moves"]] == [
-        ("acme/orders", "east", "west")
+        ("iot/y", "east", "west")
     ]
     assert [clash["namespace"] for clash in told["clashes"]] == ["iot/x"]
     assert (told["primary"], told["unserved"], bool(told["unknown"])) == (None, [], True)
@@ -133,3 +134,27 @@ def test_clusters_that_share_a_configuration_store(steward: Steward, shelf: Path
     for name, words in {"east": "does not tell the store", "nroth": "did you mean north"}.items():
         ended = steward("whatif", "--snapshots", shelf, "--sharing-with", name)
         assert (ended.code, words in ended.err) == (2, True), ended.err
+
+
+KAFKA_POLICY = """
+logical_clusters: {named: {events: {primary: k1, extensions: [k2]}}}
+kafka_partition_ceiling: {warning_partitions_per_cluster: 50, critical_partitions_per_cluster: 100}
+"""
+
+
+def test_a_logical_cluster_of_kafka(steward: Steward, tmp_path: Path, golden: Golden) -> None:
+    """How full each member is, topics of one name, and whose offsets are where; nothing is moved."""
+    shelf, file = tmp_path / "snapshots", tmp_path / "policy.yaml"
+    file.write_text(KAFKA_POLICY)
+    write_kafka(shelf, "k1", {"orders": 60, "a-prices": 50, "__transaction_state": 50}, {"app": ["orders", "paid"]})
+    write_kafka(shelf, "k2", {"paid": 20, "a-prices": 20}, {"audit": ["paid"]})
+    write_member(shelf, "east", {})
+    options = ("whatif", "--snapshots", shelf, "--policy", file)
+    golden(steward(*options, "--logical", "events").out)
+    told = json.loads(steward(*options, "--logical", "events", "--remove-cluster", "k1", "--json").out)
+    assert (told["moves"], told["primary"]) == ([], "k1")
+    of_pulsar = json.loads(steward(*options, "--json").out)
+    assert [each["member"] for each in of_pulsar["members"]] == ["east"]
+    assert "k1: it is a Kafka cluster; name such clusters by --cluster." in of_pulsar["unknown"]
+    assert "a logical cluster is of one system" in steward(*options, "--cluster", "k1", "--cluster", "east").err
+    assert "k1-" in steward(*options, "--logical", "events", "--lose", "k1").err

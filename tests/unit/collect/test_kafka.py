@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import socket
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pulsar_steward.collect.kafka.collecting import KEPT, KafkaOrder, collect_kafka
+from pulsar_steward.collect.kafka.collecting import KEPT, MIN_IN_SYNC, KafkaOrder, collect_kafka
 from pulsar_steward.collect.kafka.groups import AGES
 from pulsar_steward.collect.kafka.reader import KafkaPartition, KafkaReader, OutOfTime
 from pulsar_steward.collect.kafka.settings import ISSUER, KafkaSettings, kafka_in, properties_in, secrets_of_kafka
@@ -19,9 +20,8 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.system import System
-from pulsar_steward.model.tables import KAFKA_GROUPS, KAFKA_LAGS, KAFKA_PARTITIONS
+from pulsar_steward.model.tables import KAFKA_GROUPS, KAFKA_LAGS, KAFKA_PARTITIONS, KAFKA_TOPICS
 from pulsar_steward.pages.findings import sections
-from pulsar_steward.planners.clusters.from_snapshots import member_facts
 from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of
 from pulsar_steward.policy.schema import KafkaPolicy, Policy
 from pulsar_steward.report.checkup.compose import checkup_of
@@ -75,6 +75,7 @@ class Cluster:
         requests: How many lists of groups' offsets there is time for.
         start: Offset of the oldest message that is kept.
         mute: Partitions that tell no offset of a time, and such as tell none at all.
+        mum: Why topics do not tell their settings; empty: they do.
     """
 
     END = 1_000
@@ -86,9 +87,11 @@ class Cluster:
         *,
         start: int = 0,
         mute: tuple[Sequence[KafkaPartition], Sequence[KafkaPartition]] = ((), ()),
+        mum: str = "",
     ) -> None:
         self._groups, self._left = groups, requests
         self._start, self._ageless, self._mute = start, {*mute[0], *mute[1]}, mute[1]
+        self._mum = mum
         self.requests = 0
         self.asked: list[tuple[str, int]] = []
 
@@ -103,7 +106,12 @@ class Cluster:
         return SimpleNamespace(
             cluster_id="abc",
             brokers={n: SimpleNamespace(id=n, host="kafka", port=9092 + n) for n in (1, 2)},
-            topics={"orders": SimpleNamespace(error=None, partitions=parts)},
+            topics={
+                "orders": SimpleNamespace(error=None, partitions=parts),
+                "whole": SimpleNamespace(
+                    error=None, partitions={0: SimpleNamespace(id=0, leader=1, replicas=[1, 2], isrs=[2, 1])}
+                ),
+            },
         )
 
     def racks(self) -> dict[int, str | None]:
@@ -115,6 +123,11 @@ class Cluster:
         assert names == KEPT
         return {1: {"min.insync.replicas": "1"}, 2: "it is away"} if brokers == [1, 2] else {}
 
+    def topic_settings(self, topics: Sequence[str], names: frozenset[str]) -> dict[str, dict[str, str] | str]:
+        """Of topics with a replica that is missing or out of sync, and of no others."""
+        assert names == {MIN_IN_SYNC}
+        return {each: self._mum or {MIN_IN_SYNC: "2"} for each in topics}
+
     def groups(self) -> tuple[dict[str, str], list[str]]:
         """All of them."""
         return dict.fromkeys(self._groups, "stable"), []
@@ -122,7 +135,7 @@ class Cluster:
     def committed(self, groups: Sequence[str]) -> dict[str, dict[KafkaPartition, int] | str]:
         """While there is time."""
         if self._left == 0:
-            raise OutOfTime
+            raise OutOfTime("the time was over")
         self._left -= 1
         return {each: self._groups[each] for each in groups}
 
@@ -161,14 +174,15 @@ def test_a_snapshot_tells_partitions_brokers_and_groups(tmp_path: Path) -> None:
     assert (meta.system, meta.servers, meta.pulsar_cluster) == (System.KAFKA, "kafka:9093", "abc")
     assert meta.unread == ("broker 2", "offsets of 1 consumer group, such as gone: not allowed")
     assert [(row.broker, row.read, row.topics) for row in snapshot.brokers()] == [
-        ("broker 1", True, 2),
+        ("broker 1", True, 3),
         ("broker 2", False, 2),
         ("broker 3", False, 0),
     ]
-    assert snapshot.table(KAFKA_PARTITIONS, ["leader"]).column(0).to_pylist() == [1, 2, 1, 2, None]
-    assert snapshot.table(KAFKA_GROUPS, ["group_id", "partitions", "untold", "lag_messages"]).to_pylist() == [
-        {"group_id": "app", "partitions": 3, "untold": 1, "lag_messages": 20},
-        {"group_id": "gone", "partitions": None, "untold": None, "lag_messages": None},
+    assert snapshot.table(KAFKA_PARTITIONS, ["leader"]).column(0).to_pylist() == [1, 2, 1, 2, None, 1]
+    assert snapshot.table(KAFKA_TOPICS).to_pylist() == [{"topic": "orders", "min_in_sync": 2}]
+    assert snapshot.table(KAFKA_GROUPS).drop(["state"]).to_pylist() == [
+        {"group_id": "app", "partitions": 3, "untold": 1, "lag_messages": 20, "topics": ["orders"]},
+        {"group_id": "gone", "partitions": None, "untold": None, "lag_messages": None, "topics": None},
     ]
     assert snapshot.table(KAFKA_LAGS).to_pylist() == [
         {
@@ -209,24 +223,65 @@ def test_offsets_that_nobody_told_are_unknown(tmp_path: Path) -> None:
         assert snapshot.meta().unread[1:] == ("ends or ages of some partitions of 1 consumer group, such as app",)
 
 
+def test_an_offset_beyond_the_end_is_no_current_group(tmp_path: Path) -> None:
+    """It is kept and told as such; its lag is 0, and no age is asked of it."""
+    place = KafkaPartition("orders", 0)
+    cluster = Cluster({"app": {place: Cluster.END + 7}, "current": {place: Cluster.END}})
+    snapshot = taken(cluster, tmp_path)
+    rows = snapshot.table(KAFKA_LAGS, ["group_id", "committed", "end_offset", "timed"]).to_pylist()
+    assert rows == [{"group_id": "app", "committed": 1_007, "end_offset": 1_000, "timed": False}]
+    assert snapshot.table(KAFKA_GROUPS, ["lag_messages"]).column(0).to_pylist() == [0, 0]
+    assert cluster.asked == [("end", 1)]
+    (finding,) = (each for each in snapshot.findings() if each.check_id == "kafka-group-lag")
+    assert (finding.subject, finding.figures["beyond"]) == ("group app", 1)
+
+
+def test_topics_that_do_not_tell_their_settings_are_unread(tmp_path: Path) -> None:
+    snapshot = taken(Cluster({}, mum="not allowed"), tmp_path)
+    assert snapshot.meta().unread[1:] == ("settings of 1 topic, such as orders: not allowed",)
+    assert snapshot.table(KAFKA_TOPICS).num_rows == 0
+
+
+def test_brokers_that_do_not_answer_are_waited_for_once(request: pytest.FixtureRequest) -> None:
+    """One time for all requests, of which each takes half of the rest: what comes later is given up at once."""
+    mute = socket.create_server(("127.0.0.1", 0))
+    request.addfinalizer(mute.close)
+    settings = KafkaSettings(servers=f"127.0.0.1:{mute.getsockname()[1]}")
+    reader = KafkaReader(settings, KafkaPolicy(request_timeout_seconds=2, total_seconds=60))
+    told: list[object] = []
+
+    def asked_for_ever() -> None:
+        while True:
+            told.extend(reader.committed(["app"]).values())
+
+    with pytest.raises(OutOfTime, match=r"kafka.request_timeout_seconds \(2\) were waited for brokers that do not"):
+        asked_for_ever()
+    assert 1 <= len(told) <= 2
+    assert {type(each) for each in told} == {str}
+    with pytest.raises(OutOfTime):
+        reader.ends([KafkaPartition("orders", 0)])
+    why = reader.topic_settings(["orders"], KEPT)["orders"]
+    assert isinstance(why, str)
+    assert "were waited for brokers that do not answer" in why
+
+
 def test_groups_are_read_some_at_a_time_until_the_time_is_over(tmp_path: Path) -> None:
     """The rest is said not to be read; only the partitions that a group is most behind on are asked for ages."""
     committed = {KafkaPartition("orders", number): number for number in range(4)}
     limits = KafkaPolicy(groups_at_once=2, timed_partitions=1)
     cluster = Cluster(dict.fromkeys("abcde", committed), requests=2)
     snapshot = taken(cluster, tmp_path, limits)
-    assert snapshot.meta().unread[1:] == ("offsets of 1 consumer group: kafka.total_seconds (300) were over",)
+    assert snapshot.meta().unread[1:] == ("offsets of 1 consumer group: the time was over",)
     assert {each for kind, each in cluster.asked if kind != "end"} == {1}
     assert len(cluster.asked) == 2 * (1 + next(place for place, age in enumerate(AGES, 1) if age > 1_000 * 60))
     assert sum(snapshot.table(KAFKA_LAGS, ["timed"]).column(0).to_pylist()) == 4
 
 
 def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
-    """A check-up proposes nothing, and whatever plans or places refuses the snapshot; commands are filled in."""
+    """A check-up proposes nothing, and whatever plans refuses the snapshot; commands are filled in."""
     snapshot = taken(Cluster({"app": {KafkaPartition("orders", 0): 0}}), tmp_path)
-    for refused in (lambda: planning_facts_of(snapshot, Policy(), Moves()), lambda: member_facts(snapshot, Policy())):
-        with pytest.raises(ConfigurationError, match="is a snapshot of a Kafka cluster, which Steward only looks at"):
-            refused()
+    with pytest.raises(ConfigurationError, match="is a snapshot of a Kafka cluster, which Steward only looks at"):
+        planning_facts_of(snapshot, Policy(), Moves())
     plan = plan_without_steps(snapshot, Policy())
     assert plan is not None
     checkup = checkup_of(snapshot, plan, Policy())
@@ -238,9 +293,9 @@ def test_nothing_is_planned_for_kafka(tmp_path: Path) -> None:
     text = "\n".join(str(line) for line in lines(checkup, 100))
     assert "Check-up of k (calls itself abc), Kafka\n" in text
     assert "SERVERS" not in text
-    assert "1 of 3 brokers read, 4 partitions with a leader, 1 consumer group;" in text
+    assert "1 of 3 brokers read, 5 partitions with a leader, 1 consumer group;" in text
     page = as_html(checkup)
-    assert ("<b>4</b><span>partitions with a leader</span>" in page, "namespaces</span>" in page) == (True, False)
+    assert ("<b>5</b><span>partitions with a leader</span>" in page, "namespaces</span>" in page) == (True, False)
     (section,) = sections(summary_of(snapshot))  # of Steward's pages
     assert [check.check_id for check in section.checks] == [check.check_id for check in checkup.checks]
 

@@ -59,9 +59,9 @@ def a_verdict(
 
 
 def written(folder: Path, **changed: Rows) -> str:
-    """Writes the snapshot, some of its tables with other rows, and returns its place."""
+    """Writes the snapshot, some of its tables with other rows, and returns its place; of Kafka's those with rows."""
     rows = _usual() | changed
-    for table in (*tables.COLLECTED, *tables.DIAGNOSED):
+    for table in (*tables.COLLECTED, *(each for each in tables.KAFKA_TABLES if each.name in rows), *tables.DIAGNOSED):
         (folder / table.name).mkdir(parents=True)
         part = pa.Table.from_pylist(rows.get(table.name, []), schema=schema_of(table))
         pq.write_table(part, folder / table.name / "part-0.parquet")

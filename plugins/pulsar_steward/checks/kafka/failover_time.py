@@ -1,12 +1,12 @@
-"""Estimated time for which partitions have no leader if a Kafka broker is lost."""
+"""What a lost Kafka broker would stop: partitions that another one can lead for a time, others until it is back."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.kafka import ELECTION
-from pulsar_steward.checks.kafka.sizes import SIZES, size_in
+from pulsar_steward.checks.kafka import ELECTION, REASSIGN
+from pulsar_steward.checks.kafka.sizes import SIZES, STORE_UNKNOWN, size_in, stores_in
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.kafka_size import KafkaRates, estimate
 from pulsar_steward.model.section import number
@@ -24,9 +24,10 @@ class KafkaFailoverTimePolicy(KafkaRates):
 
     warning_seconds: int = number(30, "until the last partition has a leader: the default of `request.timeout.ms`")
     critical_seconds: int = number(120, "the default of `delivery.timeout.ms`: producers give up")
+    warning_partitions_alone: int = number(1, "led by one broker, with no other replica in sync")
 
 
-LED = "select broker, leads from kafka_held where listed"
+LED = "select broker, leads, alone, example from kafka_held where listed"
 
 SESSION = "select max(try_cast(trim(value) as bigint)) // 1000 as seconds from setting('broker.session.timeout.ms')"
 
@@ -36,29 +37,38 @@ def judge(queried: Queried, context: CheckContext[KafkaFailoverTimePolicy]) -> J
     limits, sizes = context.limits, queried["sizes"].one
     session = queried["session"].one["seconds"]
     rates = limits if session is None else limits.model_copy(update={"broker_session_seconds": session})
-    led = sorted(queried["led"].rows, key=lambda row: (-row["leads"], row["broker"]))
+    led = sorted(queried["led"].rows, key=lambda row: (-row["alone"], -row["leads"], row["broker"]))
     if not led:
         return Judgement(cannot_tell="The cluster lists no broker.")
+    store = stores_in(sizes)[0] if sizes["by_zookeeper"] is not None else None
     found, words = [], []
     for row in led:
-        cost = estimate(size_in(row=sizes, leaders=row["leads"]), rates)
-        words.append(
-            f"Without {row['broker']}, {counted(row['leads'], 'partition')} would have no leader for up to"
-            f" {seconds_in_words(cost.broker_lost.seconds)}: {_parts(cost.broker_lost)}; together with the controller:"
-            f" {seconds_in_words(cost.both_lost.seconds)}."
-        )
-        severity = Severity.beyond(
-            cost.broker_lost.seconds, warning=limits.warning_seconds, critical=limits.critical_seconds
-        )
-        if severity is None:
-            break
-        figures = {
-            "leaders": row["leads"],
-            "lost_seconds": cost.broker_lost.seconds,
-            "lost_with_controller_seconds": cost.both_lost.seconds,
-        }
-        found.append(CHECK.finding(severity=severity, subject=row["broker"], evidence=words[-1], figures=figures))
-    return Judgement(findings=tuple(found), quiet=words[0])
+        parts, figures = [], {"leaders": row["leads"], "alone": row["alone"]}
+        severity = Severity.WARNING if row["alone"] >= limits.warning_partitions_alone else None
+        if row["alone"]:
+            parts.append(
+                f"{counted(row['alone'], 'partition')} with no other replica in sync, such as {row['example']}, would"
+                " be gone until it is back"
+            )
+        others = row["leads"] - row["alone"]
+        if store is None:
+            parts.append(f"for how long {counted(others, 'partition')} would have no leader is not known")
+        elif others or not parts:
+            cost = estimate(size_in(sizes, store, others), rates)
+            lost, both = cost.broker_lost, cost.both_lost.seconds
+            severity = (
+                Severity.beyond(lost.seconds, warning=limits.warning_seconds, critical=limits.critical_seconds)
+                or severity
+            )
+            figures |= {"lost_seconds": lost.seconds, "lost_with_controller_seconds": both}
+            parts.append(
+                f"{counted(others, 'partition')} would have no leader for up to {seconds_in_words(lost.seconds)}:"
+                f" {_parts(lost)}; together with the controller: {seconds_in_words(both)}"
+            )
+        words.append(f"Without {row['broker']}, {'; '.join(parts)}.")
+        if severity is not None:
+            found.append(CHECK.finding(severity=severity, subject=row["broker"], evidence=words[-1], figures=figures))
+    return Judgement(findings=tuple(found), quiet=words[0], cannot_tell=None if store is not None else STORE_UNKNOWN)
 
 
 def _parts(outage: KafkaOutage) -> str:
@@ -69,8 +79,9 @@ CHECK = Check(
     check_id="kafka-failover-time",
     harm=Harm.AT_RESTART,
     order=50,
-    title="A lost Kafka broker would leave partitions without a leader for long",
+    title="A lost Kafka broker would leave partitions without a leader for long, or until it is back",
     advice=(
+        f"Partitions of one replica: give them more (`{REASSIGN} --reassignment-json-file FILE --execute`).",
         f"Spread leaders: `{ELECTION}`, or Cruise Control.",
         "Stop brokers orderly (`controlled.shutdown.enable`, on by default): leaders move away first.",
         "See how long a broker may be silent: `broker.session.timeout.ms` of the controllers.",

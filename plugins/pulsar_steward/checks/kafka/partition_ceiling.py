@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query
-from pulsar_steward.checks.kafka.sizes import SIZES, size_in
+from pulsar_steward.checks.kafka.sizes import SIZES, STORE_UNKNOWN, size_in, stores_in
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.kafka_size import KafkaStore, estimate
 from pulsar_steward.model.section import Section, number
@@ -37,25 +37,26 @@ HELD = "select broker, replicas from kafka_held"
 
 def judge(queried: Queried, context: CheckContext[KafkaPartitionCeilingPolicy]) -> Judgement:
     """Judges each broker by its replicas, and the cluster by its partitions."""
-    limits, size = context.limits, size_in(queried["sizes"].one)
+    limits, row = context.limits, queried["sizes"].one
     held = sorted(queried["held"].rows, key=lambda row: (-row["replicas"], row["broker"]))
-    if not held or not size.partitions:
+    if not held or not row["partitions"]:
         return Judgement(quiet="There are no partitions.")
-    of_store = "with_zookeeper" if size.store is KafkaStore.ZOOKEEPER else "per_cluster"
-    ceiling = getattr(limits, f"critical_partitions_{of_store}")
-    warning = getattr(limits, f"warning_partitions_{of_store}")
-    cost = estimate(size)
+    # Of a store that is not known, what holds with either.
+    of_stores = [(_severity(row["partitions"], store, limits), size_in(row, store)) for store in stores_in(row)]
+    severity, size = min(of_stores, key=lambda each: -1 if each[0] is None else each[0].rank)
+    cost, ceiling = estimate(size), _ceilings(size.store, limits)[1]
     words = (
         f"{counted(size.partitions, 'partition')} of {counted(size.topics, 'topic')} make metadata of about"
-        f" {bytes_in_words(cost.snapshot_bytes, rounded=True)}"
+        f" {bytes_in_words(cost.snapshot_bytes, rounded=True)}, which a broker or controller that starts reads in"
+        f" {seconds_in_words(cost.load_seconds, rounded=True)}"
     )
-    if cost.load_seconds is not None:
-        words += (
-            f", which a broker or controller that starts reads in {seconds_in_words(cost.load_seconds, rounded=True)}"
-        )
+    figures = {"partitions": size.partitions, "ceiling": ceiling}
+    if len(of_stores) == 1:
+        figures["snapshot_bytes"] = cost.snapshot_bytes
+    else:
+        words = f"There are {counted(size.partitions, 'partition')} of {counted(size.topics, 'topic')}"
     found = []
-    if severity := Severity.beyond(size.partitions, warning=warning, critical=ceiling):
-        figures = {"partitions": size.partitions, "ceiling": ceiling, "snapshot_bytes": cost.snapshot_bytes}
+    if severity:
         evidence = f"{words}; the ceiling is {counted(ceiling, 'partition')}."
         found.append(
             CHECK.finding(severity=severity, subject=context.about.cluster, evidence=evidence, figures=figures)
@@ -74,7 +75,20 @@ def judge(queried: Queried, context: CheckContext[KafkaPartitionCeilingPolicy]) 
             )
         )
     quiet = f"{words}; {held[0]['broker']} holds most replicas: {held[0]['replicas']:,}."
-    return Judgement(findings=tuple(found), quiet=quiet)
+    differ = len({severity for severity, _ in of_stores}) > 1
+    return Judgement(findings=tuple(found), quiet=quiet, cannot_tell=STORE_UNKNOWN if differ else None)
+
+
+def _ceilings(store: KafkaStore, limits: KafkaPartitionCeilingPolicy) -> tuple[int, int]:
+    """Partitions of the cluster from which there is a warning, and those from which it is critical."""
+    if store is KafkaStore.ZOOKEEPER:
+        return limits.warning_partitions_with_zookeeper, limits.critical_partitions_with_zookeeper
+    return limits.warning_partitions_per_cluster, limits.critical_partitions_per_cluster
+
+
+def _severity(partitions: int, store: KafkaStore, limits: KafkaPartitionCeilingPolicy) -> Severity | None:
+    warning, critical = _ceilings(store, limits)
+    return Severity.beyond(partitions, warning=warning, critical=critical)
 
 
 CHECK = Check(

@@ -26,15 +26,18 @@ class KafkaReplicasOutOfSyncPolicy(Section):
 
 
 # A partition whose only replica in sync is down keeps that one on its list: what is not listed is missing as well.
-# `min.insync.replicas` of single topics is not read.
+# A topic whose settings were not read has those of the brokers.
 OUT = """
-with needed as (select coalesce(max(try_cast(trim(value) as bigint)), 1) as least from setting('min.insync.replicas')),
+with brokers_need as (select max(try_cast(trim(value) as bigint)) as least from setting('min.insync.replicas')),
 states as (
     select r.topic, r.partition, r.id, b.broker, b.listed, p.leader is null as leaderless,
-        not r.in_sync or not b.listed as missing, not leaderless and len(p.in_sync) < least as short
-    from kafka_replicas r join kafka_brokers b using (id) join kafka_partitions p using (topic, partition), needed)
+        not r.in_sync or not b.listed as missing, coalesce(t.min_in_sync, d.least) as needed,
+        not leaderless and len(p.in_sync) < needed as short
+    from kafka_replicas r join kafka_brokers b using (id) join kafka_partitions p using (topic, partition)
+        left join kafka_topics t using (topic) cross join brokers_need d)
 select broker, listed, count(*) as replicas, count(*) filter (missing) as out,
     count(*) filter (missing and leaderless) as leaderless, count(*) filter (missing and short) as short,
+    count(*) filter (missing and not leaderless and needed is null) as unknown,
     min(concat(topic, '-', partition)) filter (missing) as example,
     count(*) filter (missing and (leaderless or short)) > 0 as critical
 from states group by broker, listed having count(*) filter (missing) >= $minimum_replicas
@@ -51,8 +54,13 @@ def _evidence(row: Row) -> str:
         words += f"; {counted(row['leaderless'], 'partition')} without a leader cannot be used"
     if row["short"]:
         words += (
-            f"; {counted(row['short'], 'partition')} with fewer in sync than the brokers' min.insync.replicas refuse"
-            " `acks=all`"
+            f"; {counted(row['short'], 'partition')} with fewer in sync than min.insync.replicas"
+            f" {'refuses' if row['short'] == 1 else 'refuse'} `acks=all`"
+        )
+    if row["unknown"]:
+        words += (
+            f"; whether {counted(row['unknown'], 'partition')} can be written with `acks=all` is not known:"
+            " min.insync.replicas was not read"
         )
     return f"{words}."
 
@@ -66,7 +74,7 @@ OUT_OF_SYNC = RowCheck(
     advice=(
         "See which: `kafka-topics.sh --bootstrap-server SERVERS --describe --under-replicated-partitions`.",
         "See which nobody can use: `kafka-topics.sh --bootstrap-server SERVERS --describe --unavailable-partitions`.",
-        f"See which have too few for `acks=all` by their topics' own settings, which Steward does not read: `{SHORT}`.",
+        f"See which have too few for `acks=all`: `{SHORT}`.",
         "Start the broker again if it is down; its log tells why it ended, and disks that failed.",
         f"A broker that runs: see whether partitions are just being moved to it (`{REASSIGN} --list`).",
         "A broker that runs and stays behind: see its disks, its network, and `num.replica.fetchers`.",

@@ -15,18 +15,29 @@ select (select count(*) from kafka_partitions) as partitions,
     (select count(distinct topic) from kafka_partitions) as topics,
     (select coalesce(avg(len(replicas)), 1) from kafka_partitions) as replication_factor,
     (select coalesce(avg(length(topic)), 0) from (select distinct topic from kafka_partitions)) as name_length,
-    (select coalesce(bool_or(trim(value) <> ''), false) from setting('zookeeper.connect')) as by_zookeeper
+    case when exists (select 1 from configuration)
+        then (select coalesce(bool_or(trim(value) <> ''), false) from setting('zookeeper.connect')) end as by_zookeeper
 """
-"""One row; only brokers that keep metadata in ZooKeeper know its addresses."""
+"""One row; only brokers that keep metadata in ZooKeeper know its addresses. Null: no broker told its settings."""
+
+STORE_UNKNOWN = "No broker told its settings: whether the metadata are in ZooKeeper or in KRaft is not known."
 
 
-def size_in(row: Row, leaders: int | None = None) -> KafkaSize:
-    """Size of the cluster, with the partitions that the broker in question leads."""
+def stores_in(row: Row) -> tuple[KafkaStore, ...]:
+    """Where the cluster's metadata are; both, if it is not known."""
+    by_zookeeper = row["by_zookeeper"]
+    if by_zookeeper is None:
+        return tuple(KafkaStore)
+    return (KafkaStore.ZOOKEEPER if by_zookeeper else KafkaStore.KRAFT,)
+
+
+def size_in(row: Row, store: KafkaStore, leaders: int | None = None) -> KafkaSize:
+    """Size of the cluster, with the partitions of the broker in question that others can lead."""
     return KafkaSize(
         brokers=max(row["brokers"], 1),
         topics=row["topics"],
         partitions=row["partitions"],
-        store=KafkaStore.ZOOKEEPER if row["by_zookeeper"] else KafkaStore.KRAFT,
+        store=store,
         replication_factor=row["replication_factor"],
         name_length=round(row["name_length"]),
         most_leaders=leaders,

@@ -19,6 +19,7 @@ from pulsar_steward.model.tables import (
     KAFKA_GROUPS,
     KAFKA_LAGS,
     KAFKA_PARTITIONS,
+    KAFKA_TOPICS,
     SNAPSHOT,
 )
 from pulsar_steward.model.units import counted, named
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MIN_IN_SYNC = "min.insync.replicas"
+"""Setting of brokers and topics: fewer in sync refuse producers that wait for all of them."""
+
 KEPT = frozenset(
     {
         "auto.leader.rebalance.enable",
         "broker.session.timeout.ms",
-        "min.insync.replicas",
+        MIN_IN_SYNC,
         "zookeeper.connect",
     }
 )
@@ -76,6 +80,10 @@ def collect_kafka(reader: KafkaReader, order: KafkaOrder, folder: SnapshotFolder
     if failures and len(failures) == len(listed):  # as without the right to describe them
         unread.append(f"settings of all brokers: {next(iter(failures.values()))}")
         failures = {}
+    of_topics = reader.topic_settings(sorted(read.incomplete), frozenset({MIN_IN_SYNC}))
+    if untold := {name: why for name, why in of_topics.items() if isinstance(why, str)}:
+        name, why = next(iter(untold.items()))
+        unread.append(f"settings of {counted(len(untold), 'topic')}, such as {name}: {why}")
     groups = ReadGroups(reader, read.leaderless, order.limits, order.taken_at.timestamp())
     log.info("%s, %s", counted(groups.groups.num_rows, "consumer group"), counted(reader.requests, "request"))
     folder.begin()
@@ -83,6 +91,14 @@ def collect_kafka(reader: KafkaReader, order: KafkaOrder, folder: SnapshotFolder
         KAFKA_PARTITIONS: read.partitions,
         KAFKA_GROUPS: groups.groups,
         KAFKA_LAGS: groups.lags,
+        KAFKA_TOPICS: rows_of(
+            KAFKA_TOPICS,
+            [
+                {"topic": name, "min_in_sync": int(found[MIN_IN_SYNC])}
+                for name, found in of_topics.items()
+                if not isinstance(found, str) and MIN_IN_SYNC in found
+            ],
+        ),
         KAFKA_BROKERS: rows_of(
             KAFKA_BROKERS,
             [
@@ -146,5 +162,5 @@ def _of_brokers(
     """Racks, and settings or the reasons why there are none, by the id of listed brokers."""
     try:
         return reader.racks(), reader.settings(listed, KEPT)
-    except OutOfTime:
-        return {}, dict.fromkeys(listed, "no time was left")
+    except OutOfTime as over:
+        return {}, dict.fromkeys(listed, str(over))

@@ -57,8 +57,8 @@ class ReadGroups:
     def _read(self) -> list[dict[str, object]]:
         try:
             states, errors = self._reader.groups()
-        except OutOfTime:
-            states, errors = {}, ["no time was left"]
+        except OutOfTime as over:
+            states, errors = {}, [str(over)]
         if errors:
             self.unread.append(f"some consumer groups: {errors[0]}")
         rows: dict[str, dict[str, object]] = {name: {"group_id": name, "state": states[name]} for name in states}
@@ -66,12 +66,9 @@ class ReadGroups:
             for some in chunks(states, self._limits.groups_at_once):
                 for name, figures in self._figures(some):
                     rows[name] |= figures
-        except OutOfTime:
+        except OutOfTime as over:
             left = sum("partitions" not in row for row in rows.values()) - len(self._failures)
-            self.unread.append(
-                f"offsets of {counted(left, 'consumer group')}: kafka.total_seconds"
-                f" ({self._limits.total_seconds}) were over"
-            )
+            self.unread.append(f"offsets of {counted(left, 'consumer group')}: {over}")
         if self._failures:
             name, reason = next(iter(self._failures.items()))
             self.unread.append(f"offsets of {counted(len(self._failures), 'consumer group')}, such as {name}: {reason}")
@@ -88,11 +85,15 @@ class ReadGroups:
         wanted = sorted({each for found in offsets.values() for each in found}.difference(self._leaderless))
         ends = self._reader.ends(wanted)
         lags = {
-            name: {each: ends[each] - offset for each, offset in found.items() if ends.get(each, 0) > offset}
+            name: {each: ends[each] - offset for each, offset in found.items() if ends.get(each, offset) != offset}
             for name, found in offsets.items()
         }
         worst = {
-            name: heapq.nlargest(self._limits.timed_partitions, found, key=lambda each: (found[each], each))
+            name: heapq.nlargest(
+                self._limits.timed_partitions,
+                (each for each, lag in found.items() if lag > 0),
+                key=lambda each: (found[each], each),
+            )
             for name, found in lags.items()
         }
         starts = self._reader.starts(sorted({each for found in worst.values() for each in found}))
@@ -114,7 +115,8 @@ class ReadGroups:
                 {
                     "partitions": len(found),
                     "untold": len(found.keys() - ends.keys()),
-                    "lag_messages": sum(lags[name].values()),
+                    "lag_messages": sum(lag for lag in lags[name].values() if lag > 0),
+                    "topics": sorted({each.topic for each in found}),
                 },
             )
 
@@ -123,6 +125,8 @@ class ReadGroups:
         ages: dict[tuple[str, KafkaPartition], int | None] = dict.fromkeys(behind)
         least = 0
         for age in AGES:
+            if not behind:
+                break
             first = self._reader.first_since(
                 sorted({partition for _, partition in behind}), round((self._now - age) * 1000)
             )
@@ -132,8 +136,6 @@ class ReadGroups:
             behind = {key: offset for key, offset in behind.items() if first[key[1]] < 0 or offset < first[key[1]]}
             ages |= dict.fromkeys(behind, age)
             least = age
-            if not behind:
-                break
         return ages
 
 

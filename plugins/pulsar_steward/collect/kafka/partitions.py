@@ -48,12 +48,15 @@ class ReadMetadata:
         partitions: The table `kafka_partitions`.
         brokers: All brokers, by id.
         leaderless: Partitions without a leader: nobody can tell their offsets.
+        incomplete: Topics of which a replica is missing or out of sync.
         unread: Topics that were listed with an error, with it.
     """
 
     def __init__(self, metadata: Any) -> None:
         self.unread: dict[str, str] = {}
         self.leaderless: set[KafkaPartition] = set()
+        self.incomplete: set[str] = set()
+        addresses = {each.id: f"{each.host}:{each.port}" for each in metadata.brokers.values()}
         leads: dict[int, int] = {}
         holders: set[int] = set()
         columns: dict[str, list[Any]] = {name: [] for name in KAFKA_PARTITIONS.names}
@@ -64,11 +67,12 @@ class ReadMetadata:
             else:
                 leads[leader] = leads.get(leader, 0) + 1
             holders.update(each.replicas)
+            if len(each.isrs) < len(each.replicas) or not addresses.keys() >= set(each.replicas):
+                self.incomplete.add(topic)
             for column, value in zip(columns.values(), (topic, each.id, leader, each.replicas, each.isrs), strict=True):
                 column.append(value)
         schema = schema_of(KAFKA_PARTITIONS)
         self.partitions = pa.table([pa.array(columns[each.name], each.type) for each in schema], schema=schema)
-        addresses = {each.id: f"{each.host}:{each.port}" for each in metadata.brokers.values()}
         self.brokers = tuple(
             BrokerPlace(number, addresses.get(number), leads.get(number, 0))
             for number in sorted({*addresses, *holders})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,12 @@ LARGEST_RESPONSE = 1_000_000_000
 
 CONNECTED_WITHIN_S = 5.0
 """After it, nobody is waited for any longer if no address could be connected to."""
+
+SHORTEST_WAIT_S = 1.0
+"""If less is left to wait for brokers that do not answer, no further request is sent."""
+
+TOPICS_AT_ONCE = 1_000
+"""Topics whose settings one request asks for: about 5 MB of response."""
 
 NO_CONNECTION = frozenset({"_ALL_BROKERS_DOWN", "_BAD_MSG"})
 """Errors of the client by which no address could be connected to."""
@@ -39,11 +46,14 @@ class KafkaPartition(NamedTuple):
 
 
 class OutOfTime(Exception):
-    """The time for all requests is over."""
+    """The time for all requests, or for brokers that do not answer, is over; its text says which."""
 
 
 class KafkaReader:
     """Reads a Kafka cluster. Errors of single groups, partitions and brokers are among the results, as text.
+
+    Brokers that do not answer are waited for `kafka.request_timeout_seconds` in all: requests that are sent side by
+    side have half of the rest, so that those after them still reach the brokers that answer.
 
     Args:
         settings: Its addresses and credentials.
@@ -65,6 +75,8 @@ class KafkaReader:
         self._kafka, self._admin = confluent_kafka, admin
         self._settings, self._limits = settings, limits
         self._ends_at = time.monotonic() + limits.total_seconds
+        self._patience = float(limits.request_timeout_seconds)
+        self._unanswered = False
         self._errors: list[Any] = []
         self._racks: dict[int, str | None] = {}
         self.requests = 0
@@ -92,7 +104,7 @@ class KafkaReader:
         """
         self.requests += 2
         began = time.monotonic()
-        short = min(self._timeout(), CONNECTED_WITHIN_S)
+        short = min(self._left(), CONNECTED_WITHIN_S)
         try:
             found = self._client.describe_cluster(request_timeout=short).result()
             self._racks = {node.id: node.rack for node in found.nodes}
@@ -101,7 +113,7 @@ class KafkaReader:
             if any(each.name() in NO_CONNECTION for each in self._errors):
                 raise self._nobody(error, began) from error
         try:
-            return self._client.list_topics(timeout=self._timeout())
+            return self._client.list_topics(timeout=self._left())
         except self._kafka.KafkaException as error:
             self._client.poll(0)  # as above
             raise self._nobody(error, began) from error
@@ -120,27 +132,46 @@ class KafkaReader:
     def settings(self, brokers: Sequence[int], names: frozenset[str]) -> dict[int, dict[str, str] | str]:
         """Settings in force by broker, or why one did not tell them; sensitive ones are never told."""
         resource = self._admin.ConfigResource
-        timeout = self._timeout()
         futures: dict[Any, Any] = {}
-        for each in brokers:  # the client takes one broker at a time; the requests are under way side by side
-            futures |= self._client.describe_configs(
-                [resource(resource.Type.BROKER, str(each))], request_timeout=timeout
-            )
-        self.requests += len(futures)
-        told = {int(each.name): self._result(future) for each, future in futures.items()}
-        return {
-            broker: found
-            if isinstance(found, str)
-            else {name: str(found[name].value) for name in names if name in found and found[name].value is not None}
-            for broker, found in told.items()
-        }
+        with self._waiting() as timeout:
+            for each in brokers:  # the client takes one broker at a time; the requests are under way side by side
+                futures |= self._client.describe_configs(
+                    [resource(resource.Type.BROKER, str(each))], request_timeout=timeout
+                )
+            self.requests += len(futures)
+            return {int(each.name): self._named(future, names) for each, future in futures.items()}
+
+    def topic_settings(self, topics: Sequence[str], names: frozenset[str]) -> dict[str, dict[str, str] | str]:
+        """Settings in force by topic, its own or the brokers', or why they are not told; given up when time is over."""
+        resource = self._admin.ConfigResource
+        found: dict[str, dict[str, str] | str] = {}
+        for some in chunks(topics, TOPICS_AT_ONCE):
+            try:
+                with self._waiting() as timeout:
+                    futures = self._client.describe_configs(
+                        [resource(resource.Type.TOPIC, each) for each in some], request_timeout=timeout
+                    )
+                    self.requests += 1
+                    found |= {str(each.name): self._named(future, names) for each, future in futures.items()}
+            except OutOfTime as over:
+                found |= dict.fromkeys(some, str(over))
+        return found
+
+    def _named(self, future: Any, names: frozenset[str]) -> dict[str, str] | str:
+        """Values of the settings of these names, or why they are not told."""
+        found = self._result(future)
+        if isinstance(found, str):
+            return found
+        return {name: str(found[name].value) for name in names if name in found and found[name].value is not None}
 
     def groups(self) -> tuple[dict[str, str], list[str]]:
         """States of consumer groups by name, and why others could not be listed."""
         self.requests += 1
-        found = self._result(self._client.list_consumer_groups(request_timeout=self._timeout()))
-        if isinstance(found, str):
-            return {}, [found]
+        with self._waiting() as timeout:
+            found = self._result(self._client.list_consumer_groups(request_timeout=timeout))
+            if isinstance(found, str):
+                return {}, [found]
+            self._unanswered = any(map(self._no_answer, found.errors or ()))
         states = {each.group_id: getattr(each, "state", None) for each in found.valid}
         named = {name: state.name.lower() if state is not None else "unknown" for name, state in sorted(states.items())}
         return named, sorted({self._words(each) for each in found.errors or ()})
@@ -148,16 +179,18 @@ class KafkaReader:
     def committed(self, groups: Sequence[str]) -> dict[str, dict[KafkaPartition, int] | str]:
         """Committed offsets of some groups, by group and partition; a request for each, side by side."""
         ask = self._kafka.ConsumerGroupTopicPartitions
-        timeout = self._timeout()
         futures: dict[str, Any] = {}
         told: dict[str, Any] = {}
-        for group in groups:
-            try:
-                futures[group] = self._client.list_consumer_group_offsets([ask(group)], request_timeout=timeout)[group]
-            except (ValueError, TypeError) as error:  # a name that the client does not send, such as an empty one
-                told[group] = self._words(error)
-        self.requests += len(futures)
-        told |= {group: self._result(future) for group, future in futures.items()}
+        with self._waiting() as timeout:
+            for group in groups:
+                try:
+                    asked = self._client.list_consumer_group_offsets([ask(group)], request_timeout=timeout)
+                except (ValueError, TypeError) as error:  # a name that the client does not send, such as an empty one
+                    told[group] = self._words(error)
+                else:
+                    futures[group] = asked[group]
+            self.requests += len(futures)
+            told |= {group: self._result(future) for group, future in futures.items()}
         return {group: found if isinstance(found, str) else self._known(found) for group, found in told.items()}
 
     def _known(self, told: Any) -> dict[KafkaPartition, int] | str:
@@ -183,12 +216,13 @@ class KafkaReader:
         found: dict[KafkaPartition, int] = {}
         for some in chunks(partitions, self._limits.partitions_at_once):
             asked = {self._kafka.TopicPartition(each.topic, each.number): spec() for each in some}
-            futures: Mapping[Any, Any] = self._client.list_offsets(asked, request_timeout=self._timeout())
-            for key, future in futures.items():
-                told = self._result(future)
-                if not isinstance(told, str):
-                    found[KafkaPartition(key.topic, key.partition)] = told.offset
-            self.requests += 1
+            with self._waiting() as timeout:
+                futures: Mapping[Any, Any] = self._client.list_offsets(asked, request_timeout=timeout)
+                self.requests += 1
+                for key, future in futures.items():
+                    told = self._result(future)
+                    if not isinstance(told, str):
+                        found[KafkaPartition(key.topic, key.partition)] = told.offset
         return found
 
     def _result(self, future: Any) -> Any:
@@ -196,17 +230,38 @@ class KafkaReader:
         try:
             return future.result()
         except self._kafka.KafkaException as error:
+            self._unanswered = self._unanswered or self._no_answer(error)
             return self._words(error)
 
-    def _timeout(self) -> float:
-        """Seconds for the next request.
+    def _no_answer(self, error: Any) -> bool:
+        """True if a request ended as its time was over."""
+        first = next(iter(getattr(error, "args", ())), error)
+        return bool(first.code() == self._kafka.KafkaError._TIMED_OUT)  # noqa: SLF001 - its public name
+
+    @contextmanager
+    def _waiting(self) -> Iterator[float]:
+        """Seconds for requests that are sent side by side.
+
+        Raises:
+            OutOfTime: If none are left.
+        """
+        half, most = self._patience / 2, self._limits.request_timeout_seconds
+        if half < min(SHORTEST_WAIT_S, most / 4):
+            raise OutOfTime(f"kafka.request_timeout_seconds ({most}) were waited for brokers that do not answer")
+        began, self._unanswered = time.monotonic(), False
+        yield min(self._left(), half)
+        if self._unanswered:
+            self._patience -= time.monotonic() - began
+
+    def _left(self) -> float:
+        """Seconds for a request that needs no broker in particular.
 
         Raises:
             OutOfTime: If none are left.
         """
         left = self._ends_at - time.monotonic()
         if left <= 0:
-            raise OutOfTime
+            raise OutOfTime(f"kafka.total_seconds ({self._limits.total_seconds}) were over")
         return float(min(left, self._limits.request_timeout_seconds))
 
     def _words(self, error: Any) -> str:

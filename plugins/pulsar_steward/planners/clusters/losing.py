@@ -106,10 +106,11 @@ def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> LostCluster:
         members: Snapshots of all members by that name.
 
     Raises:
-        ConfigurationError: If the cluster is no member.
+        ConfigurationError: If the cluster is no member, or of Kafka.
     """
     if cluster not in members:
         raise ConfigurationError(f"--lose {cluster}: no member has this name: members are {', '.join(sorted(members))}")
+    members[cluster].meta().require_pulsar()
     lost = replication_end(members[cluster])
     others = [replication_end(snapshot) for name, snapshot in sorted(members.items()) if name != cluster]
     held = {row.namespace: row for row in members[cluster].select(_HELD, _Held)}

@@ -99,8 +99,9 @@ def stages_of(
         members: Both clusters by their newest snapshots, for ceilings; None: there are none.
     """
     moving = _Moving(namespace, source, target)
+    clash = moving.clash()
     parts: tuple[tuple[str, Iterable[Point]], ...] = (
-        ("The target is known, allowed, and set as the source", [*moving.allowed(), moving.room(members)]),
+        ("The target is known, allowed, and set as the source", [*clash, *moving.allowed(), moving.room(members)]),
         ("Replication to the target is set", moving.replicated()),
         ("Topics are there with as many partitions", moving.topics()),
         ("The target has caught up, seen from both ends", moving.caught_up()),
@@ -112,6 +113,8 @@ def stages_of(
     open_stages = [each for each in stages if each.number in COPYING and each.standing is not Standing.READY]
     title, number = "The source has been empty for long enough", len(stages) + 1
     stages.append(_stage(number, title, moving.emptied(empty, open_stages)))
+    if clash:  # whatever is called would mix the messages of two topics, or delete those of one
+        stages = [_without_calls(each) for each in stages]
     return StagedMove(namespace=namespace, source=source.cluster, target=target.cluster, stages=tuple(stages))
 
 
@@ -119,6 +122,11 @@ def _stage(number: int, title: str, points: Iterable[Point]) -> Stage:
     found = tuple(points)
     worst = min((point.standing for point in found), key=lambda each: each.rank)
     return Stage(number=number, title=title, standing=worst, points=found)
+
+
+def _without_calls(stage: Stage) -> Stage:
+    points = tuple(msgspec.structs.replace(each, calls=(), more_calls=0) for each in stage.points)
+    return msgspec.structs.replace(stage, points=points)
 
 
 class _Moving:
@@ -130,6 +138,21 @@ class _Moving:
         self._source = source
         self._target = target
         self._shared = bool(source.store) and source.store == target.store
+
+    def clash(self) -> list[Point]:
+        """That topics of the same name are at both ends, which do not replicate them; empty: there are none."""
+        source, target = self._source, self._target
+        apart = target.pulsar_name not in source.replicated_to and source.pulsar_name not in target.replicated_to
+        common = sorted(source.topics.keys() & target.topics.keys()) if apart and target.serves else []
+        if not common:
+            return []
+        words = counted(len(common), "topic of the same name is", "topics of the same name are")
+        return [
+            not_yet(
+                f"{words} at {target.cluster}, such as {common[0]}, and neither cluster replicates to the other: they"
+                " hold other messages. Their owners have to rename or delete one of the two first"
+            )
+        ]
 
     def allowed(self) -> Iterator[Point]:
         """Stage 1: what has to be so before anything is replicated."""

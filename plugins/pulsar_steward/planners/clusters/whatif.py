@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.system import System
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.clusters.model import Amounts, Holding, LogicalCluster, Member, Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pulsar_steward.planners.clusters.differences import Clash
     from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
 
 
@@ -47,8 +49,16 @@ def supposed(
     whatif: WhatIf,
     regions: Mapping[str, str] | None = None,
     together: Sequence[Sequence[str]] = (),
+    clashes: Sequence[Clash] = (),
 ) -> LogicalCluster:
     """The logical cluster of these members, with supposed changes.
+
+    Args:
+        facts: Its members.
+        whatif: The changes.
+        regions: Regions of members by name.
+        together: Groups of tenants that stay at one member.
+        clashes: Topics of one name on two members: their namespaces stay where they are.
 
     Raises:
         ConfigurationError: If two members are the same cluster, or a change is about a cluster that is no member, takes
@@ -57,7 +67,8 @@ def supposed(
     names = {each.name for each in facts}
     for number, each in enumerate(facts):
         for other in facts[:number]:
-            if each.meta.identity.is_same(other.meta.identity) and each.meta.metadata_id:
+            told = each.meta.metadata_id or each.meta.system is System.KAFKA  # Kafka's own name is unique
+            if each.meta.identity.is_same(other.meta.identity) and told:
                 raise ConfigurationError(f"{other.name} and {each.name} are one cluster: name one of the two")
     for name in sorted(whatif.leaving | whatif.removed_brokers.keys()):
         if name not in names:
@@ -70,9 +81,10 @@ def supposed(
         Holding(namespace=name, member=None, load={Resource.TOPICS: topics})
         for name, topics in whatif.namespaces.items()
     ]
+    held = [_busier(it, whatif.traffic) for each in facts for it in each.holdings]
     return LogicalCluster(
         members=(*members, *(_added(each) for each in whatif.added)),
-        holdings=(*(_busier(it, whatif.traffic) for each in facts for it in each.holdings), *new),
+        holdings=(*_pinned(held, clashes), *new),
         together=tuple(map(frozenset, together)),
     )
 
@@ -96,6 +108,18 @@ def _member(facts: MemberFacts, whatif: WhatIf, region: str | None) -> Member:
 
 def _added(added: AddedMember) -> Member:
     return Member(name=added.name, region=added.region, ceilings={Resource.TOPICS: added.topics})
+
+
+def _pinned(holdings: Sequence[Holding], clashes: Sequence[Clash]) -> Iterator[Holding]:
+    """The holdings; a namespace that clashes stays: its clients would get the other member's messages."""
+    why = {
+        (clash.namespace, here): f"{there} has other topics of the same name, such as {clash.example}"
+        for clash in clashes
+        for here, there in (clash.members, clash.members[::-1])
+    }
+    for each in holdings:
+        reason = each.pinned or why.get((each.namespace, each.member or ""))
+        yield msgspec.structs.replace(each, pinned=reason)
 
 
 def _busier(holding: Holding, traffic: float) -> Holding:

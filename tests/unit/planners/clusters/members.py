@@ -54,6 +54,51 @@ def write_member(
     )
 
 
+def write_kafka(
+    shelf: Path,
+    cluster: str,
+    topics: Mapping[str, int],
+    groups: Mapping[str, list[str] | None] | None = None,
+    *,
+    taken_at: datetime = NOW,
+    settings: Mapping[str, str] | None = None,
+    **about: Any,
+) -> str:
+    """Writes a diagnosed snapshot of a Kafka cluster: three brokers, topics with so many partitions of two replicas.
+
+    Args:
+        shelf: A folder of snapshots.
+        cluster: Its name.
+        topics: Partitions by topic.
+        groups: Topics that a consumer group has offsets of, by group.
+        taken_at: When it was taken.
+        settings: Of all brokers; None: those of KRaft.
+        about: Other columns of the snapshot's row.
+    """
+    stamp = f"{taken_at:%Y%m%dT%H%M%SZ}"
+    usual: dict[str, Any] = {"cluster": cluster, "pulsar_cluster": f"id-{cluster}", "taken_at": taken_at}
+    usual |= {"snapshot_id": f"{cluster}-{stamp}", "system": "kafka", "metadata_id": None, "coordinators": 0}
+    numbers = range(1, BROKERS + 1)
+    told = {"min.insync.replicas": "1"} if settings is None else settings
+    return written(
+        shelf / f"cluster={cluster}" / f"taken_at={stamp}",
+        snapshot=meta(**usual | about),
+        brokers=[],
+        bundles=[],
+        namespaces=[],
+        topics=[],
+        transaction_coordinators=[],
+        configuration=[{"broker": f"broker {n}", "key": key, "value": told[key]} for n in numbers for key in told],
+        kafka_brokers=[{"id": n, "broker": f"broker {n}", "listed": True} for n in numbers],
+        kafka_partitions=[
+            {"topic": topic, "partition": number, "leader": 1, "replicas": [1, 2], "in_sync": [1, 2]}
+            for topic, partitions in topics.items()
+            for number in range(partitions)
+        ],
+        kafka_groups=[{"group_id": name, "state": "stable", "topics": held} for name, held in (groups or {}).items()],
+    )
+
+
 def _namespace(name: str, held: Held) -> dict[str, Any]:
     policies = {"allowed_clusters": list(held.allowed)}
     if held.replication is not None:

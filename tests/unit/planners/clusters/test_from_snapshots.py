@@ -17,7 +17,7 @@ from pulsar_steward.planners.clusters.whatif import AddedMember, WhatIf, suppose
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import cases
-from tests.unit.planners.clusters.members import NOW, Held, write_member
+from tests.unit.planners.clusters.members import NOW, Held, write_kafka, write_member
 
 HELD = {
     "acme/orders": Held(30, 30 * GIB, ("east",), ("east", "west")),
@@ -193,3 +193,82 @@ def test_differences_between_members(tmp_path: Path) -> None:
     }
     alike = open_snapshot(write_member(tmp_path / "other", "north", {}))
     assert differences([(member_facts(alike, Policy()), alike)]) == Differences(clashes=(), unserved=(), differing=())
+
+
+def kafka_of(shelf: Path, cluster: str, topics: dict[str, int], **changed: Any) -> MemberFacts:
+    """Facts of a Kafka cluster, under the default policy."""
+    return member_facts(open_snapshot(write_kafka(shelf, cluster, topics, **changed)), Policy())
+
+
+KAFKA_TOPICS = {"orders": 30, "__transaction_state": 50, "__consumer_offsets": 50}
+
+
+@cases(
+    "settings, ceiling, told",
+    ("with KRaft", None, 45_000, False),
+    ("with ZooKeeper", {"zookeeper.connect": "zk:2181"}, 45_000, False),
+    ("not told", {}, 45_000, True),
+)
+def test_a_member_of_kafka(tmp_path: Path, settings: dict[str, str] | None, ceiling: int, *, told: bool) -> None:
+    """A partition is a topic; its own topics are no load that could go, and each coordinator is a partition."""
+    facts = kafka_of(tmp_path, "k1", KAFKA_TOPICS, groups={"app": ["orders"], "b": []}, settings=settings)
+    assert [(each.namespace, each.load) for each in facts.holdings] == [("orders", {Resource.TOPICS: 30})]
+    assert (facts.own[Resource.TOPICS], facts.subscriptions, facts.coordinators) == (100, 2, 50)
+    assert facts.capacity.ceilings() == {Resource.TOPICS: ceiling}
+    assert facts.capacity.ceilings(removed=1) == {Resource.TOPICS: ceiling * 2 // 3}
+    assert any("no broker told its settings" in each for each in facts.unknown) is told
+
+
+def test_the_ceiling_of_a_kafka_cluster_with_zookeeper(tmp_path: Path) -> None:
+    """It is lower; where no broker tells which it is, the lower one is taken."""
+    policy = Policy.model_validate(
+        {
+            "kafka_partition_ceiling": {
+                "warning_partitions_with_zookeeper": 500,
+                "critical_partitions_with_zookeeper": 1_000,
+            }
+        }
+    )
+    ceilings = [
+        member_facts(
+            open_snapshot(write_kafka(tmp_path / str(n), "k", {"a": 1}, settings=each)), policy
+        ).capacity.ceilings()[Resource.TOPICS]
+        for n, each in enumerate((None, {"zookeeper.connect": "zk:2181"}, {}))
+    ]
+    assert ceilings == [45_000, 1_000, 1_000]
+
+
+def test_the_growth_of_a_kafka_cluster(tmp_path: Path) -> None:
+    write_kafka(tmp_path, "k1", {"orders": 10}, taken_at=NOW - timedelta(days=1))
+    (orders,) = kafka_of(tmp_path, "k1", KAFKA_TOPICS).holdings
+    assert orders.growth == {Resource.TOPICS: 20}
+
+
+def test_differences_between_kafka_clusters(tmp_path: Path) -> None:
+    """Topics of one name clash, but for each cluster's own; offsets of topics that a member lacks are told."""
+    groups = {"app": ["orders", "paid"], "audit": ["paid"], "old": ["gone"], "unread": None}
+    uris = [
+        write_kafka(tmp_path, "k1", {"orders": 3, "both": 2, "__consumer_offsets": 3}, groups),
+        write_kafka(
+            tmp_path, "k2", {"paid": 3, "both": 5, "__consumer_offsets": 3}, settings={"min.insync.replicas": "2"}
+        ),
+    ]
+    opened = [open_snapshot(uri) for uri in uris]
+    found = differences([(member_facts(each, Policy()), each) for each in opened])
+    assert [(each.namespace, each.members, each.topics, each.example) for each in found.clashes] == [
+        ("", ("k1", "k2"), 1, "both")
+    ]
+    assert [(each.member, each.owner, each.groups, each.topics, each.example) for each in found.foreign_positions] == [
+        ("k1", None, 1, 1, "gone"),
+        ("k1", "k2", 2, 1, "paid"),
+    ]
+    assert [each.name for each in found.differing] == ["min.insync.replicas"]
+
+
+def test_members_are_of_one_system(tmp_path: Path) -> None:
+    opened = [open_snapshot(write_kafka(tmp_path, "k1", {})), open_snapshot(write_member(tmp_path, "east", {}))]
+    with pytest.raises(ConfigurationError, match="k1 is of Kafka and east is of Pulsar: a logical cluster is of one"):
+        differences([(member_facts(each, Policy()), each) for each in opened])
+    again = kafka_of(tmp_path / "again", "k2", {}, pulsar_cluster="id-k1")
+    with pytest.raises(ConfigurationError, match="k1 and k2 are one cluster"):
+        supposed([kafka_of(tmp_path / "first", "k1", {}), again], WhatIf())
