@@ -40,7 +40,7 @@ $(STAMP): requirements.lock requirements-java.lock pyproject.toml
 	@touch $(STAMP)
 
 .PHONY: demo
-demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|drain|groups|quota|retention, ANSWER=approve|reject: unattended)
+demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|drain|groups|quota|retention|fleet, ANSWER=approve|reject: unattended)
 	@$(JAVA) $(BIN)/python -m lab.demo --scenario $(SCENARIO) --answer $(ANSWER)
 
 .PHONY: check

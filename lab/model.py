@@ -36,6 +36,7 @@ class LabOptions(TypedDict, total=False):
     bookies: int
     cluster: str
     configuration_store: str | None
+    link_port: int | None
     broker_heap_mb: int
     broker_settings: Mapping[str, str]
     bookie_settings: Mapping[str, str]
@@ -66,6 +67,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
         cluster: Name of the cluster.
         configuration_store: ``host:port`` of the store of tenants and namespaces, as `Lab.configuration_store` gives it
             for another lab whose cluster has another name, to have two clusters that replicate; None: its own.
+        link_port: Port of a `lab.link.Link`, by which other clusters reach the only broker: its listener ``link``.
         broker_heap_mb: Heap of each broker at most; of direct memory it has half as much. With the default of both, one
             that has 10,000 topics and consumers ends with an OutOfDirectMemoryError as soon as it writes its metrics.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
@@ -86,6 +88,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     bookies: int = 1
     cluster: str = CLUSTER
     configuration_store: str | None = None
+    link_port: int | None = None
     broker_heap_mb: int = 512
     broker_settings: Mapping[str, str] = {}
     bookie_settings: Mapping[str, str] = {}
@@ -99,6 +102,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise LabError(f"Pulsar {self.pulsar_version} is not prepared: choose one of {', '.join(VERSIONS)}")
         if self.brokers < 1:
             raise LabError(f"a lab needs at least one broker, {self.brokers} were asked for")
+        if self.link_port is not None and self.brokers > 1:
+            raise LabError(f"a link leads to one broker, and {self.brokers} were asked for")
         if self.bookies < 1:
             raise LabError(f"a lab needs at least one bookie, {self.bookies} were asked for")
         if self.auth == "tls" and self.listeners != "tls":

@@ -49,7 +49,7 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         del template[DELAYED_TRACKER]  # indexes in buckets came with 3.0 (PIP-195)
     if state.spec.pulsar_version.startswith("3.0."):
         template[NIC_SPEED] = "1"  # it does not start where the network card tells no speed, as virtual ones do not
-    settings = template | _names(broker) | dict(extra) | dict(state.spec.broker_settings)
+    settings = template | _listeners(broker, state.spec.link_port) | dict(extra) | dict(state.spec.broker_settings)
     return _written(settings)
 
 
@@ -95,18 +95,23 @@ def parsed(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in lines}
 
 
-def _names(broker: Broker) -> dict[str, str]:
-    """Settings of a broker that lists itself by a name: its binary protocol stays where everybody finds it.
+LINK = "link"
+"""Listener by which other clusters reach a broker that has a link."""
+
+
+def _listeners(broker: Broker, link_port: int | None) -> dict[str, str]:
+    """Settings of a broker that lists itself by a name, or has a link: its binary protocol stays where it is.
 
     The broker's own client resolves names by Netty, which does not read Java's file of hosts.
     """
-    if broker.advertised is None:
+    if broker.advertised is None and link_port is None:
         return {}
     by_tls = broker.service_address_tls
     spoken = [] if broker.tls else [f"internal:pulsar://{broker.service_address}"]
     spoken += [f"internal:pulsar+ssl://{by_tls}"] if by_tls else []
+    spoken += [] if link_port is None else [f"{LINK}:pulsar://{LOOPBACK}:{link_port}"]
     return {
-        "advertisedAddress": broker.advertised,
+        "advertisedAddress": broker.advertised or broker.host,
         "advertisedListeners": ",".join(spoken),
         "internalListenerName": "internal",
     }

@@ -4,7 +4,8 @@ One that was taken already is only looked at: ``--snapshot URI`` names any other
 
 The admin API's addresses and the token come from the environment, as arguments and Spark's configuration can be read
 by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN`` and those that
-docs/reaching-a-cluster.md lists. The last line of the output is the snapshot's URI.
+docs/reaching-a-cluster.md lists; those of a Kafka cluster are in ``STEWARD_ADMIN_KAFKA``. The last line of the output
+is the snapshot's URI.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
 from pulsar_steward.pulsar.settings import AdminSettings
 from steward_spark.command import add_policy, policy_of, run
 from steward_spark.session import spark_session
@@ -35,14 +37,15 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AdminSettings:
-    """Admin API settings of the cluster.
+def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AdminSettings | KafkaSettings:
+    """Addresses and credentials of the cluster.
 
     Raises:
         ConfigurationError: If the environment holds no address, or an invalid one.
         PolicyError: If the policy is not valid.
     """
-    return AdminSettings.from_environment(environment, policy_of(arguments).admin)
+    policy = policy_of(arguments)
+    return kafka_in(environment) or AdminSettings.from_environment(environment, policy.admin)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -49,6 +49,10 @@ class AirflowApi:
         """The JSON at ``/api/v2/<path>``."""
         return self._call("GET", path, params=query)
 
+    def steward(self, path: str) -> Any:
+        """The JSON at ``/steward/api/<path>``, of Steward's pages."""
+        return self._call("GET", path, root="/steward/api")
+
     def unpause(self, dag_id: str) -> None:
         """Waits until a DAG has been read, and lets it run."""
         deadline = time.monotonic() + READ_WITHIN_S
@@ -220,13 +224,13 @@ class AirflowApi:
         content = self.get(path, map_index=map_index, full_content=True)["content"]
         return "\n".join(_line(each) if isinstance(each, dict) else str(each) for each in content)
 
-    def _call(self, method: str, path: str, **more: Any) -> Any:
+    def _call(self, method: str, path: str, root: str = "/api/v2", **more: Any) -> Any:
         if "Authorization" not in self._client.headers:
             answer = self._client.post("/auth/token", json=self._login)
             if not answer.is_success:
                 raise AirflowCallError(f"user {self.user} may not log in: {answer.status_code} {answer.text[:300]}")
             self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-        answer = self._client.request(method, f"/api/v2/{path}", **more)
+        answer = self._client.request(method, f"{root}/{path}", **more)
         if not answer.is_success:
             raise AirflowCallError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         return answer.json() if answer.content else None

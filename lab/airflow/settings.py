@@ -137,6 +137,12 @@ def connection_to(target: PulsarTarget, name: str = "local") -> dict[str, str]:
     }
 
 
+def connection_to_kafka(servers: str, name: str) -> dict[str, str]:
+    """The variable that holds the Airflow connection ``pulsar_admin_<name>`` to a Kafka cluster."""
+    document = {"conn_type": "kafka", "extra": {"bootstrap.servers": servers}}
+    return {f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}": json.dumps(document)}
+
+
 def _admin_connection(target: PulsarTarget) -> dict[str, object]:
     first = urlsplit(target.admin_urls[0])
     return {

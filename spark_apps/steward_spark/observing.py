@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.kafka.collecting import KafkaOrder, collect_kafka
+from pulsar_steward.collect.kafka.reader import KafkaReader
+from pulsar_steward.collect.kafka.settings import KafkaSettings
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
@@ -55,11 +58,12 @@ class ObservationParameters:
     at_once: int | None = None
 
 
-def observe(spark: SparkSession, settings: AdminSettings, observation: ObservationParameters) -> str:
+def observe(spark: SparkSession, settings: AdminSettings | KafkaSettings, observation: ObservationParameters) -> str:
     """Takes a snapshot, unless it exists already, and diagnoses it. Returns its URI.
 
     Raises:
         AdminError: If the cluster cannot be read at all.
+        KafkaUnreachable: If no broker of a Kafka cluster answers.
         ConfigurationError: If the settings do not allow it, or the token would travel unencrypted to a broker.
         NobodyAnswered: If not one broker could be read.
         SnapshotError: If the snapshot cannot be written or read again.
@@ -68,6 +72,8 @@ def observe(spark: SparkSession, settings: AdminSettings, observation: Observati
     folder = SnapshotFolder(files_at(spark, uri), uri)
     if folder.finished():
         log.info("%s is there already", folder.name)
+    elif isinstance(settings, KafkaSettings):
+        collect_kafka_snapshot(settings, observation, folder)
     else:
         collect_snapshot(spark, settings, observation, folder)
     return diagnose_snapshot(spark, uri, observation.policy)
@@ -85,6 +91,14 @@ def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
     map_over: MapOver = SparkMapOverFiles(spark) if folder.staging() is None else SparkMap(spark)
     diagnose(folder, policy, map_over)
     return folder.uri
+
+
+def collect_kafka_snapshot(settings: KafkaSettings, observation: ObservationParameters, folder: SnapshotFolder) -> None:
+    """Takes a snapshot of a Kafka cluster, by the driver alone: few requests tell all of it."""
+    limits = observation.policy.kafka
+    reader = KafkaReader(settings, limits)
+    order = KafkaOrder(observation.cluster, observation.taken_at, settings.servers, limits, reader.metadata())
+    collect_kafka(reader, order, folder)
 
 
 def collect_snapshot(

@@ -7,6 +7,7 @@ import pytest
 
 from lab import java, plan, settings
 from lab.bookie import ADMIN_API
+from lab.errors import LabError
 from lab.model import LabSpec, LabState
 
 
@@ -47,6 +48,17 @@ def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
     conf = settings.parsed(settings.zookeeper(state, tmp_path))
     assert wanted.items() <= conf.items()
     assert conf["clientPort"] == str(state.zookeeper.port)
+
+
+def test_a_broker_with_a_link_is_found_by_it_and_by_its_own_port() -> None:
+    """Other clusters ask for its listener of that name; a link leads to one broker."""
+    state = plan.new_state(LabSpec(name="a", brokers=1, link_port=7000))
+    (broker,) = state.brokers
+    conf = settings.parsed(settings.broker(state, broker, {}))
+    assert conf["advertisedListeners"] == f"internal:pulsar://{broker.service_address},link:pulsar://127.0.0.1:7000"
+    assert (conf["advertisedAddress"], conf["internalListenerName"]) == (broker.host, "internal")
+    with pytest.raises(LabError, match="a link leads to one broker"):
+        LabSpec(name="a", link_port=7000)
 
 
 @pytest.mark.parametrize("counted", [True, False])

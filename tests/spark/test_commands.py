@@ -15,6 +15,8 @@ import housekeeping
 import observe
 from lab.simulator import ClusterSpec
 from lab.simulator import running_simulator as running
+from pulsar_steward.collect.kafka.settings import KafkaSettings
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.session import DEFAULTS
@@ -180,9 +182,16 @@ def test_limits_of_the_policy_reach_the_client() -> None:
     settings = observe.settings_of(
         parsed, {"STEWARD_ADMIN_URLS": "https://a:1, https://b:1", "STEWARD_ADMIN_TOKEN": "t"}
     )
+    assert isinstance(settings, AdminSettings)
     assert settings.limits.read_attempts == 7
     assert settings.urls == ("https://a:1", "https://b:1")
     assert "'t'" not in repr(settings)
+
+
+def test_a_kafka_cluster_is_observed_by_its_own_settings() -> None:
+    kafka = KafkaSettings(servers="kafka:9092")
+    parsed = observe.parser().parse_args([*OBSERVE, "--out", "x"])
+    assert observe.settings_of(parsed, kafka.in_environment({"STEWARD_ADMIN_URLS": "https://a:1"})) == kafka
 
 
 @pytest.mark.parametrize(("cluster", "attempts"), [("lab", 7), ("other", 2)])
@@ -193,4 +202,5 @@ def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
     file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
     arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]
     settings = observe.settings_of(observe.parser().parse_args(arguments), {"STEWARD_ADMIN_URLS": "http://a:1"})
+    assert isinstance(settings, AdminSettings)
     assert settings.limits.read_attempts == attempts

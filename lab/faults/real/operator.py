@@ -11,7 +11,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from lab.admin import Admin
 from lab.cluster import Lab
 from lab.errors import AdminCallError
+from lab.ports import LOOPBACK
 from lab.process import condition
+from lab.settings import LINK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,6 +222,11 @@ class Operator(Admin):
     def update_tenant(self, name: str, *clusters: str) -> None:
         """Has these clusters, and no other, serve a tenant's namespaces."""
         self._call("POST", f"/admin/v2/tenants/{name}", document={"adminRoles": [], "allowedClusters": clusters})
+
+    def lead_to(self, cluster: str, web_url: str, link_port: int) -> None:
+        """Has other clusters reach a cluster's only broker by a link, from their next connection on."""
+        reached = {"brokerServiceUrl": f"pulsar://{LOOPBACK}:{link_port}", "listenerName": LINK}
+        self._call("POST", f"/admin/v2/clusters/{cluster}", document={"serviceUrl": web_url, **reached})
 
     def replicate_subscription(self, topic: str, name: str) -> None:
         """Has the position of a subscription go along to the clusters that its topic is replicated to."""

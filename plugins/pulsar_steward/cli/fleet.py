@@ -24,7 +24,7 @@ from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.errors import in_one_line
 from pulsar_steward.cli.known_names import CLUSTER
 from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
-from pulsar_steward.collect.kafka.settings import KAFKA_VARIABLE, KafkaSettings, properties_in
+from pulsar_steward.collect.kafka.settings import KafkaSettings, properties_in
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
 from pulsar_steward.model.cluster import named_clusters
@@ -93,27 +93,21 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
             "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, database"
             " and AIRFLOW__CORE__FERNET_KEY, or name a file by --fleet"
         )
-    other = _of_no_cluster()
+    # A token among the settings of this process is of another cluster.
+    other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
     return [
         FleetTarget(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
         for each in told
     ]
 
 
-def _of_no_cluster() -> dict[str, str]:
-    """This process's environment without the settings of a cluster: a token among them is of another one."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(VARIABLES) and name != KAFKA_VARIABLE
-    }
-
-
 def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> FleetTarget:
     """A cluster of a file, with its settings; one that cannot be used is told like one that does not answer."""
     try:
         if cluster.kafka is not None:
-            variables = _kafka_of(cluster, cluster.kafka).in_environment(_of_no_cluster())
+            variables = _kafka_of(cluster, cluster.kafka).in_environment(os.environ)
         else:
-            variables = _pulsar_of(cluster, path, policy).in_environment(_of_no_cluster())
+            variables = _pulsar_of(cluster, path, policy).in_environment(os.environ)
     except StewardError as error:
         return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
     return FleetTarget(cluster.name, cluster.region, variables)

@@ -13,3 +13,8 @@ class System(StrEnum):
     def called(self) -> str:
         """Its name in a sentence."""
         return self.value.capitalize()
+
+    @property
+    def only_looked_at(self) -> str:
+        """That nothing in such clusters is ever changed, as a sentence."""
+        return f"Steward only looks at {self.called} clusters: there is nothing to change, and nobody is asked."

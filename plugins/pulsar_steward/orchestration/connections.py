@@ -13,6 +13,7 @@ from pulsar_steward.collect.kafka.settings import KafkaSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger, read_url
 from pulsar_steward.model.cluster import admin_connection, change_connection
+from pulsar_steward.model.system import System
 from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set, require_allowed_files
 from pulsar_steward.orchestration.home import home
 from pulsar_steward.policy.files import policy_file
@@ -48,10 +49,10 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
         ConfigurationError: If there is no such connection, it is not usable, or it is of a Kafka cluster.
     """
     name, connection = _admin_connection(cluster)
-    if connection.conn_type == KAFKA:
+    if _system_of(connection) is not System.PULSAR:
         raise ConfigurationError(
-            f"the connection {name!r} is of a Kafka cluster, which Steward only looks at, by `steward checkup --fleet"
-            " connections`: nothing is planned for it, and nothing in it is changed"
+            f"the connection {name!r} is of a Kafka cluster, and a Pulsar cluster is needed here."
+            f" {System.KAFKA.only_looked_at}"
         )
     urls = _urls(connection) or (
         _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
@@ -59,18 +60,32 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     return _settings(name, connection, urls, policy)
 
 
-def kafka_settings(cluster: str) -> KafkaSettings | None:
-    """Settings of a Kafka cluster, from the connection ``pulsar_admin_<cluster>``; None: it is not of type Kafka.
+def observed_settings(cluster: str, policy: Policy) -> AdminSettings | KafkaSettings:
+    """Settings for observing a cluster, from the connection ``pulsar_admin_<cluster>``, by the type of which.
 
-    As of Airflow's provider for Kafka, its extra contains ``bootstrap.servers`` and further properties.
+    That of a Kafka cluster is as Airflow's provider for Kafka has it: its extra contains ``bootstrap.servers`` and
+    further properties.
 
     Raises:
-        ConfigurationError: If it is not usable.
+        ConfigurationError: If there is no such connection, or it is not usable.
     """
-    name = admin_connection(cluster)
-    connection = connection_named(name)
-    if connection is None or connection.conn_type != KAFKA:
-        return None
+    name, connection = _admin_connection(cluster)
+    if _system_of(connection) is System.PULSAR:
+        return admin_settings(cluster, policy)
+    return _kafka_settings(name, connection)
+
+
+def system_of(cluster: str) -> System:
+    """System of a cluster, by the type of its connection; Pulsar if there is none."""
+    connection = connection_named(admin_connection(cluster))
+    return System.PULSAR if connection is None else _system_of(connection)
+
+
+def _system_of(connection: Connection) -> System:
+    return System.KAFKA if connection.conn_type == KAFKA else System.PULSAR
+
+
+def _kafka_settings(name: str, connection: Connection) -> KafkaSettings:
     extra = connection.extra_dejson
     require_allowed_files(name, extra, ("ssl.key.location", "ssl.certificate.location"))
     own = {"bootstrap.servers", "region", "allow_unencrypted_token"}

@@ -21,10 +21,10 @@ from pulsar_steward.policy.schema import Policy
 
 def connected(cluster: str) -> ConnectedCluster:
     """A cluster with the settings of its connection, or the reason why that is not usable."""
-    from pulsar_steward.orchestration.connections import admin_settings, connection_named, kafka_settings  # noqa: PLC0415 - Airflow
+    from pulsar_steward.orchestration.connections import connection_named, observed_settings  # noqa: PLC0415 - Airflow
 
     try:
-        settings = kafka_settings(cluster) or admin_settings(cluster, Policy())
+        settings = observed_settings(cluster, Policy())
     except StewardError as error:
         return ConnectedCluster(cluster=cluster, trouble=str(error))
     connection = connection_named(admin_connection(cluster))

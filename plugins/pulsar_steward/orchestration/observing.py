@@ -11,6 +11,7 @@ from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.waiting import why_unasked
 from pulsar_steward.model.cluster import NamedCluster, named_clusters
+from pulsar_steward.model.system import System
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook, nobody_knows
 from pulsar_steward.orchestration.contents import unasked_batches
@@ -81,7 +82,7 @@ def prepare(clusters: str, at: datetime | None = None) -> list[dict[str, str]]:
 
 
 def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | None = None) -> Planned:
-    """Plans a diagnosed snapshot, and records the plan if approval is to be requested for it.
+    """Plans a diagnosed snapshot, and records the plan if approval is to be requested for it; none for Kafka.
 
     Args:
         cluster: The cluster.
@@ -99,6 +100,8 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str, runs: RunStates | N
     if meta.cluster != cluster:
         raise ConfigurationError(f"the snapshot {snapshot_uri} is of cluster {meta.cluster!r}, not {cluster!r}")
     _log_findings(snapshot, meta)
+    if meta.system is not System.PULSAR:
+        return Planned(reason=meta.system.only_looked_at)
     with open_context(cluster, run) as task:
         brokers = frozenset(row.broker for row in snapshot.brokers())
         seen = NamedCluster(cluster, meta.identity, brokers)

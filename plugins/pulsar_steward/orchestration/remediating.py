@@ -12,6 +12,8 @@ from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, NotInLedger, OutdatedPlan, PolicyError, Refused
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
+from pulsar_steward.model.system import System
+from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.context import TaskContext, open_context, open_context_of_plan
 from pulsar_steward.orchestration.home import chosen_cluster
@@ -85,7 +87,7 @@ def _read(extra: Mapping[str, Any]) -> Published:
 
 
 def choose(wanted: Sequence[RemediateParams], run: str) -> list[dict[str, str]]:
-    """Batches to request approval for, most urgent first.
+    """Batches to request approval for, most urgent first; none of a Kafka cluster, as the log says.
 
     A published plan that nobody can be asked about is skipped, for the sake of others in the same run. If there are
     more batches than Airflow can expand in one run, a later run asks about the rest: their plans are published again.
@@ -137,6 +139,9 @@ def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
     """Text of the calls that would be made to the live clusters now; recorded in the ledger, nothing is changed."""
     texts = []
     for each in wanted:
+        if why := _only_looked_at(each):
+            texts.append(why)
+            continue
         with _opened(each, run) as task, task.reading_here() as context:
             plan = _plan(task, each)
             batches = [batch for batch in plan.batches if is_of(batch, each.kinds)]
@@ -158,7 +163,16 @@ def _opened(wanted: RemediateParams, run: str) -> AbstractContextManager[TaskCon
     return open_context(wanted.cluster, run)
 
 
+def _only_looked_at(wanted: RemediateParams) -> str | None:
+    """Sentence that nothing in the cluster that a person named is ever changed; None: it may be."""
+    system = System.PULSAR if wanted.published else connections.system_of(wanted.cluster)
+    return None if system is System.PULSAR else f"{wanted.cluster}: {system.only_looked_at}"
+
+
 def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
+    if why := _only_looked_at(wanted):
+        log.info("%s", why)
+        return []
     with _opened(wanted, run) as task:
         plan = _plan(task, wanted)
         batches = [batch for batch in plan.batches if is_of(batch, wanted.kinds)]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from pulsar_steward.collect.kafka.settings import KafkaSettings
     from pulsar_steward.pulsar.settings import AdminSettings
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -80,7 +81,9 @@ class StewardSpark(SparkSubmitOperator):
 
     def _submit(self, context: Context) -> None:
         """Passes the secrets in this process's environment, and submits the application."""
-        from pulsar_steward.orchestration import connections  # noqa: PLC0415 - keeps parsing light
+        from pulsar_steward.collect.kafka.reader import require_client  # noqa: PLC0415 - keeps parsing light
+        from pulsar_steward.collect.kafka.settings import KafkaSettings  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
         from pulsar_steward.policy.files import policy_file  # noqa: PLC0415 - as above
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
@@ -92,7 +95,10 @@ class StewardSpark(SparkSubmitOperator):
         self._settle(configured_place())
         self.application_args = ["--cluster", cluster, "--out", self.place["root"]]
         if taken_at is not None:
-            pass_settings(connections.admin_settings(cluster, policy))
+            settings = connections.observed_settings(cluster, policy)
+            if isinstance(settings, KafkaSettings):
+                require_client()
+            pass_settings(settings)
             self.application_args += ["--taken-at", taken_at]
         self.application_args += ["--policy-json", policy.model_dump_json()]
         super().execute(context)
@@ -232,8 +238,8 @@ def _spark_conf(given: object) -> dict[str, str]:
     return {str(key): json.dumps(value) if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
-def pass_settings(settings: AdminSettings) -> None:
-    """Puts addresses and token into this process's environment, for the Spark process that it will start.
+def pass_settings(settings: AdminSettings | KafkaSettings) -> None:
+    """Puts addresses and credentials into this process's environment, for the Spark process that it will start.
 
     They are not in the operator's ``env_vars``, as Airflow shows these in its pages. Connections for changing a cluster
     that are defined by environment variables are removed: a Spark job only reads.

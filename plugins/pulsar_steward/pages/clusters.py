@@ -29,6 +29,7 @@ from pulsar_steward.model.measures import (
     IN_BYTES,
 )
 from pulsar_steward.model.risk import Worth, worth_of
+from pulsar_steward.model.system import System
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.troubles import TroublesInShort, troubles_in_short
@@ -75,6 +76,7 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of the newest diagnosed snapshot.
 
     Attributes:
+        system: System of the cluster; of Kafka, `topics` are partitions with a leader.
         stale: True: no newer snapshots came, so the summary may be outdated.
         span: When brokers were read, in words; None: at once, or it is not known. Ages count from `taken_at`.
         unread: Brokers and namespaces that could not be read; not empty: the snapshot is partial.
@@ -88,6 +90,7 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     age_seconds: float
     stale: bool
     unread: tuple[str, ...]
+    system: System
     pulsar_cluster: str
     pulsar_version: str
     brokers: int
@@ -104,6 +107,11 @@ class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     def found(self) -> int:
         """Number of all findings, listed or not."""
         return self.critical + self.warning + self.info
+
+    @property
+    def runs(self) -> str:
+        """System and its version, as far as it is known."""
+        return f"{self.system.called} {self.pulsar_version}".rstrip()
 
 
 class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,6 +253,7 @@ def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnap
         age_seconds=max(age.total_seconds(), 0.0),
         stale=age > max(STALE_AFTER * gap, STALE_AT_LEAST),
         unread=meta.unread,
+        system=meta.system,
         pulsar_cluster=meta.pulsar_cluster,
         pulsar_version=meta.pulsar_version,
         brokers=summary.brokers,

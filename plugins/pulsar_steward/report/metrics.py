@@ -64,7 +64,9 @@ METRICS = {
     "steward_snapshot_timestamp_seconds": Metric(_GAUGE, "When the newest diagnosed snapshot was taken."),
     "steward_snapshot_unread": Metric(_GAUGE, "Brokers and namespaces that it lacks; above 0 it is partial."),
     "steward_brokers": Metric(_GAUGE, "Brokers that the cluster listed in it."),
-    "steward_topics": Metric(_GAUGE, "Topics that were loaded on the brokers that answered."),
+    "steward_topics": Metric(
+        _GAUGE, "Topics that were loaded on the brokers that answered; of Kafka, partitions with a leader."
+    ),
     "steward_troubles": Metric(
         _GAUGE,
         "Troubles of the newest snapshot, without information, by their worst harm.",

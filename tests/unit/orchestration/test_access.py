@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
 from pulsar_steward.errors import ConfigurationError, NoAccessToken
+from pulsar_steward.model.system import System
 from pulsar_steward.orchestration import connections, events
 from pulsar_steward.orchestration.connections import ChangeAccess
 from pulsar_steward.orchestration.fleet_connections import connected
@@ -354,16 +355,18 @@ def test_a_fleet_has_the_settings_of_each_connection(admin: Any) -> None:
     assert (missing.variables, "no Airflow connection 'pulsar_admin_no-such'" in missing.trouble) == ({}, True)
 
 
-def test_a_kafka_cluster_is_looked_at_in_a_fleet_alone(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kafka_cluster_is_only_looked_at(admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is that of Airflow's provider; whatever else asks for it, as to change it, is refused."""
     kafka = {"bootstrap.servers": "kafka:9093", "security.protocol": "SASL_SSL", "region": "eu"}
-    with pytest.raises(ConfigurationError, match="'pulsar_admin_east' is of a Kafka cluster, which Steward only looks"):
+    with pytest.raises(ConfigurationError, match="'pulsar_admin_east' is of a Kafka cluster, and a Pulsar cluster"):
         admin(conn_type="kafka", login="reader", password=SECRET, extra=kafka)
     found = connected("east")
     assert (found.region, found.trouble) == ("eu", "")
     properties = {"security.protocol": "SASL_SSL", "sasl.username": "reader", "sasl.password": SECRET}
     assert kafka_in(found.variables) == KafkaSettings(servers="kafka:9093", properties=properties)
-    with pytest.raises(ConfigurationError, match="nothing in it is changed"):
+    assert connections.observed_settings("east", Policy()) == kafka_in(found.variables)
+    assert (connections.system_of("east"), connections.system_of("nowhere")) == (System.KAFKA, System.PULSAR)
+    with pytest.raises(ConfigurationError, match="there is nothing to change"):
         connections.change_access("east", Policy())
     monkeypatch.setenv("STEWARD_SECRETS_FOLDERS", "/no/such")
     with pytest.raises(ConfigurationError):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import pulsar_steward
+from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.spark import code_archive, py_files
 from tests.cases import row_by_row
@@ -121,7 +122,8 @@ ADMIN["extra"] = {"allow_unencrypted_token": True}
 
 SUBMIT = """#!{python}
 import json, os, sys
-names = ("STEWARD_ADMIN_URLS", "STEWARD_ADMIN_TOKEN", "STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN", "PYSPARK_PYTHON")
+names = ("STEWARD_ADMIN_URLS", "STEWARD_ADMIN_TOKEN", "STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN", "STEWARD_ADMIN_KAFKA",
+         "PYSPARK_PYTHON")
 told = {{"words": sys.argv[1:], "environment": {{name: os.environ.get(name) for name in names}}}}
 open(os.environ["TOLD"], "w").write(json.dumps(told))
 """
@@ -137,6 +139,7 @@ results = []
 for settings in json.loads(sys.argv[1]):
     os.environ.clear()
     os.environ.update({**untouched, **settings})
+    sys.modules.update(dict.fromkeys(os.environ.get("NOT_INSTALLED", "").split()))
     task = StewardSpark(task_id="observe", application=sys.argv[2], conf={"spark.task": "own"},
                         place={"cluster": "lab", "root": "/snapshots", "taken_at": "20260301T120000Z"})
     try:
@@ -159,8 +162,20 @@ CONNECTIONS: dict[str, Any] = {
     "words": {"host": "yarn", "extra": {"conf": "spark.executor.memory=2g"}},
     "others": {"host": "yarn", "extra": {"conf": {"executor.memory": "2g"}}},
     "absent": {"host": "local[4]"},
+    "kafka": None,
+    "kafka without its client": None,  # the last one: the client is not found from then on
 }
-SETTINGS = {"installed": {"STEWARD_PY_FILES": ""}, "absent": {"PATH": "/nowhere"}}
+KAFKA = {
+    "AIRFLOW_CONN_PULSAR_ADMIN_LAB": json.dumps(
+        {"conn_type": "kafka", "password": TOKEN, "login": "me", "extra": {"bootstrap.servers": "localhost:9092"}}
+    )
+}
+SETTINGS = {
+    "installed": {"STEWARD_PY_FILES": ""},
+    "absent": {"PATH": "/nowhere"},
+    "kafka": KAFKA | {"STEWARD_ADMIN_URLS": "http://another:8080"},
+    "kafka without its client": KAFKA | {"NOT_INSTALLED": "confluent_kafka"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +269,18 @@ def test_what_jobs_cannot_do_is_refused(submitted: dict[str, dict[str, Any]], na
 def test_an_airflow_without_spark_is_told(submitted: dict[str, dict[str, Any]]) -> None:
     assert submitted["absent"]["error"].startswith("ConfigurationError: there is no spark-submit here")
     assert "beside Airflow's environment" in submitted["absent"]["error"]
+
+
+def test_a_kafka_cluster_is_observed_by_the_same_job(submitted: dict[str, dict[str, Any]]) -> None:
+    """Its settings, with the password, are in the environment only, without those of a Pulsar cluster."""
+    told = submitted["kafka"]
+    given = kafka_in(told["environment"])
+    assert given == KafkaSettings(servers="localhost:9092", properties={"sasl.username": "me", "sasl.password": TOKEN})
+    assert told["environment"]["STEWARD_ADMIN_URLS"] is None
+    assert TOKEN not in " ".join(told["words"])
+
+
+def test_an_airflow_without_kafkas_client_is_told(submitted: dict[str, dict[str, Any]]) -> None:
+    error = submitted["kafka without its client"]["error"]
+    assert error.startswith("ConfigurationError: Kafka clusters are read by confluent-kafka")
+    assert "pip install 'pulsar-steward[kafka]'" in error

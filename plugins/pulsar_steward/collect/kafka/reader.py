@@ -49,6 +49,23 @@ class OutOfTime(Exception):
     """The time for all requests, or for brokers that do not answer, is over; its text says which."""
 
 
+def require_client() -> tuple[Any, Any]:
+    """The modules `confluent_kafka` and `confluent_kafka.admin`.
+
+    Raises:
+        ConfigurationError: If they are not installed.
+    """
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an extra, and half a second
+        from confluent_kafka import admin  # noqa: PLC0415 - as above
+    except ImportError:
+        raise ConfigurationError(
+            "Kafka clusters are read by confluent-kafka, which is not installed here: pip install"
+            " 'pulsar-steward[kafka]'"
+        ) from None
+    return confluent_kafka, admin
+
+
 class KafkaReader:
     """Reads a Kafka cluster. Errors of single groups, partitions and brokers are among the results, as text.
 
@@ -64,15 +81,7 @@ class KafkaReader:
     """
 
     def __init__(self, settings: KafkaSettings, limits: KafkaPolicy) -> None:
-        try:
-            import confluent_kafka  # noqa: PLC0415 - an extra, and half a second
-            from confluent_kafka import admin  # noqa: PLC0415 - as above
-        except ImportError:
-            raise ConfigurationError(
-                "Kafka clusters are read by confluent-kafka, which is not installed here: pip install"
-                " 'pulsar-steward[kafka]'"
-            ) from None
-        self._kafka, self._admin = confluent_kafka, admin
+        self._kafka, self._admin = require_client()
         self._settings, self._limits = settings, limits
         self._ends_at = time.monotonic() + limits.total_seconds
         self._patience = float(limits.request_timeout_seconds)
@@ -81,7 +90,7 @@ class KafkaReader:
         self._racks: dict[int, str | None] = {}
         self.requests = 0
         try:
-            self._client: Any = admin.AdminClient(
+            self._client: Any = self._admin.AdminClient(
                 {
                     "client.id": "pulsar-steward",
                     **settings.properties,
@@ -91,7 +100,7 @@ class KafkaReader:
                     "error_cb": self._errors.append,
                 }
             )
-        except confluent_kafka.KafkaException as error:
+        except self._kafka.KafkaException as error:
             raise ConfigurationError(f"Kafka's client does not take the properties: {self._words(error)}") from error
 
     def metadata(self) -> Any:

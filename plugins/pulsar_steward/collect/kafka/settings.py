@@ -11,13 +11,14 @@ import msgspec
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.pulsar.addresses import travels_unencrypted
+from pulsar_steward.pulsar.settings import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-KAFKA_VARIABLE = "STEWARD_KAFKA"
-"""Variable of an environment with the settings, JSON."""
+KAFKA_VARIABLE = f"{VARIABLES}KAFKA"
+"""Variable of an environment with the settings, JSON; Pulsar's settings take its place, and it takes theirs."""
 
 ISSUER = "sasl.oauthbearer.token.endpoint.url"
 """Property with the address that gives access tokens; the client's secret is sent there."""
@@ -104,8 +105,9 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(value for name, value in self.properties.items() if name in SECRETS and value)
 
     def in_environment(self, other: Mapping[str, str]) -> dict[str, str]:
-        """An environment with these settings, for `kafka_in`."""
-        return {**other, KAFKA_VARIABLE: msgspec.json.encode(self).decode()}
+        """An environment with these settings, for `kafka_in`, and without settings of another cluster."""
+        kept = {name: value for name, value in other.items() if not name.startswith(VARIABLES)}
+        return {**kept, KAFKA_VARIABLE: msgspec.json.encode(self).decode()}
 
 
 def kafka_in(environment: Mapping[str, str]) -> KafkaSettings | None:
