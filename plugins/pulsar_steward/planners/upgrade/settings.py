@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.broker_defaults import DEFAULTS, EXTENSIBLE, LINES, default_in, default_number
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named
+from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.planners.upgrade.model import (
     APPLICATIONS,
     CONFIGURATION,
     GUIDE,
     TARGET,
     Part,
-    State,
     UpgradeLine,
     pip,
     pull,
