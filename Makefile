@@ -99,7 +99,7 @@ format: $(STAMP) ## Put the code into shape
 	$(BIN)/ruff format
 
 .PHONY: lab-up
-lab-up: $(STAMP) ## A real Pulsar cluster on loopback (NAME, PULSAR=4.0.7 or 4.2.4, AUTH=none or token)
+lab-up: $(STAMP) ## A real Pulsar cluster on loopback (NAME, PULSAR=4.0.7 or 5.0.1, AUTH=none or token)
 	@$(JAVA) $(BIN)/python -m lab start --name $(NAME) --pulsar-version $(PULSAR) --auth $(AUTH)
 
 .PHONY: lab-down

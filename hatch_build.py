@@ -24,6 +24,7 @@ FILES = {
             "ledger.md",
             "notifications.md",
             "permissions.md",
+            "restart.md",
             "start.md",
             "versions.md",
         )

@@ -44,7 +44,6 @@ class Boot:
         self._store = store
         self._progress = progress
         self._spec = store.read().spec
-        self._jars = jars.folder(self._spec.pulsar_version)
 
     def everything(self) -> None:
         """From nothing to brokers that answer."""
@@ -61,7 +60,8 @@ class Boot:
         state, data = self._store.read(), self._home / "data"
         zookeeper = state.zookeeper
         conf, logging = self._conf(zookeeper, settings.zookeeper(state, data)), self.log_at(zookeeper, "INFO")
-        self._up(Launch(zookeeper, java.zookeeper(self._jars, conf, logging), lambda: _zookeeper_serves(zookeeper)))
+        command = java.zookeeper(self._runtime, conf, logging)
+        self._up(Launch(zookeeper, command, lambda: _zookeeper_serves(zookeeper)))
         self._cluster_metadata(state, logging)
         # Brokers need bookies only once they answer their health check, so all start side by side.
         self._up(*map(self._bookie_launch, state.bookies), *map(self._broker_launch, state.brokers))
@@ -81,7 +81,8 @@ class Boot:
         """
         path = self._home / "conf" / f"{part.name}.log4j2.xml"
         written = path.with_suffix(".new")  # a running part must never read half of it
-        text = settings.logging(level, counted=jars.counts_log_lines(self._spec.pulsar_version), pipe=pipe)
+        version = part.pulsar_version if isinstance(part, Broker) else self._spec.pulsar_version
+        text = settings.logging(level, counted=jars.counts_log_lines(version), pipe=pipe)
         written.write_text(text, encoding="utf-8")
         return written.replace(path)
 
@@ -104,10 +105,14 @@ class Boot:
     def _secrets(self) -> Path:
         return self._home / "secrets"
 
+    @property
+    def _runtime(self) -> java.Runtime:
+        return java.Runtime.of(self._spec.pulsar_version)
+
     def _bookie_launch(self, bookie: Node) -> Launch:
         conf = self._conf(bookie, settings.bookie(self._store.read(), bookie, self._home / "data"))
         logging = self.log_at(bookie, "INFO")
-        command = java.bookie(self._jars, conf, logging)
+        command = java.bookie(self._runtime, conf, logging)
         return Launch(bookie, command, lambda: ports.answers(bookie.host, bookie.port))
 
     def _broker_launch(self, broker: Broker) -> Launch:
@@ -115,7 +120,8 @@ class Boot:
         conf = self._conf(broker, settings.broker(self._store.read(), broker, extra))
         hosts = self._hosts if self._spec.advertised == "name" else None
         logging = self.log_at(broker, "INFO")
-        command = java.broker(self._jars, conf, logging, self._spec.broker_heap_mb, hosts)
+        runtime = java.Runtime.of(broker.pulsar_version)
+        command = java.broker(runtime, conf, logging, self._spec.broker_heap_mb, hosts)
         return Launch(broker, command, self.admin(broker).healthy)
 
     def _log(self, name: str) -> Path:
@@ -140,7 +146,8 @@ class Boot:
     def _cluster_metadata(self, state: LabState, logging: Path) -> None:
         began = time.monotonic()
         try:
-            process.run(java.cluster_metadata(self._jars, state, logging), self._log("cluster-metadata"), UP_WITHIN_S)
+            command = java.cluster_metadata(self._runtime, state, logging)
+            process.run(command, self._log("cluster-metadata"), UP_WITHIN_S)
         except PartFailedError as error:
             raise PartFailedError(f"writing the cluster's metadata: {error}") from error
         self._progress(f"cluster metadata written in {time.monotonic() - began:.1f} s")

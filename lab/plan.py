@@ -90,6 +90,7 @@ def _at(number: int, spec: LabSpec, taken: Sequence[int]) -> Broker:
         service_port_tls=service_port_tls,
         web_port_tls=web_port_tls,
         advertised=_name(number, spec),
+        pulsar_version=spec.broker_versions.get(number, spec.pulsar_version),
     )
 
 

@@ -41,13 +41,11 @@ def status(lab: Lab) -> dict[str, Any]:
 def show(seen: dict[str, Any]) -> None:
     """Prints it as a table with the addresses underneath."""
     console = Console()
-    table = Table(
-        "part", "state", "pid", "address", "bundles", "TCs", title=f"{seen['name']}: {seen['pulsar_version']}"
-    )
+    table = Table("part", "version", "state", "pid", "address", "bundles", "TCs", title=seen["name"])
     for part in seen["parts"]:
         state = f"[{COLOURS[part['state']]}]{part['state']}[/]"
         counts = ("" if part.get(key) is None else str(part[key]) for key in ("bundles", "coordinators"))
-        table.add_row(part["name"], state, str(part["pid"] or ""), part["address"], *counts)
+        table.add_row(part["name"], part["pulsar_version"], state, str(part["pid"] or ""), part["address"], *counts)
     console.print(table)
     for label in ("service_url", "token_file", "home"):
         if seen[label]:
@@ -57,6 +55,7 @@ def show(seen: dict[str, Any]) -> None:
 def _part(part: Node | Broker, lab: Lab) -> dict[str, Any]:
     return {
         "name": part.name,
+        "pulsar_version": part.pulsar_version if isinstance(part, Broker) else lab.state.spec.pulsar_version,
         "state": process.condition(part.process),
         "pid": None if part.process is None else part.process.pid,
         "address": part.broker_id if isinstance(part, Broker) else f"{part.host}:{part.port}",

@@ -45,9 +45,9 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         host=broker.host,
     )
     template = parsed(text)
-    if state.spec.pulsar_version.startswith("2."):
+    if broker.pulsar_version.startswith("2."):
         del template[DELAYED_TRACKER]  # indexes in buckets came with 3.0 (PIP-195)
-    if state.spec.pulsar_version.startswith("3.0."):
+    if broker.pulsar_version.startswith("3.0."):
         template[NIC_SPEED] = "1"  # it does not start where the network card tells no speed, as virtual ones do not
     settings = template | _listeners(broker, state.spec.link_port) | dict(extra) | dict(state.spec.broker_settings)
     return _written(settings)

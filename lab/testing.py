@@ -14,7 +14,8 @@ from lab.model import VERSIONS
 
 def need_lab(version: str = VERSIONS[0]) -> None:
     """Skips where a lab cannot run, saying what to install; with ``CI=true`` it fails instead."""
-    if missing := prerequisites.missing(maven=not jars.fetched(version)):
+    java_at_least = prerequisites.java_for(version)
+    if missing := prerequisites.missing(maven=not jars.fetched(version), java_at_least=java_at_least):
         cannot_run(f"no real Pulsar on this machine: {'; '.join(missing)}")
 
 

@@ -39,7 +39,8 @@ def test_help_lists_the_commands(command: Command) -> None:
         (["status"], "no lab 'lab' in "),
         (["stop", "--name", "other"], "no lab 'other' in "),
         (["start", "--setting", "novalue"], "--setting 'novalue': write KEY=VALUE"),
-        (["start", "--pulsar-version", "1.0"], "choose one of 4.0.7, 4.2.4, 3.3.2, 3.0.7, 2.10.4"),
+        (["start", "--broker-version", "4.0.7"], "--broker-version '4.0.7': write NUMBER=VERSION"),
+        (["start", "--pulsar-version", "1.0"], "choose one of 4.0.7, 4.2.4, 5.0.1, 3.3.2, 3.0.7, 2.10.4"),
         (["start", "--name", "a/b"], "lab name 'a/b'"),
     ],
 )

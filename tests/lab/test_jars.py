@@ -69,6 +69,15 @@ def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
     assert [path.name for path in jars.folder("4.0.7").parent.iterdir()] == [f"{jars.folder('4.0.7').name}.lock"]
 
 
+def test_where_the_repository_lacks_a_part_the_pinned_versions_are_copied(maven: Callable[[str], None]) -> None:
+    """A stand-in for a repository that cannot tell what the plain POM resolves to; it says so once, and not in vain."""
+    maven('case "$*" in *pom.xml*) echo "[ERROR] no such parent"; exit 1;; esac\n' + COPIES + 'touch "$into/$4 $5"\n')
+    said: list[str] = []
+    copied = {path.name for path in jars.fetch("5.0.1", said.append).iterdir()}
+    assert copied == {"pulsar-broker-4.0.7.jar", "dependency:copy-dependencies dependency:copy"}
+    assert [each for each in said if "pinned.xml" in each]
+
+
 def test_jars_of_another_pom_are_not_taken_for_those_of_this_one(maven: Callable[[str], None], tmp_path: Path) -> None:
     maven(COPIES)
     before = jars.fetch("4.0.7", lambda _: None)

@@ -38,10 +38,11 @@ def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
         ({"name": "../a"}, r"lab name '\.\./a'"),
         ({"name": ""}, "lab name ''"),
         ({"name": "a", "pulsar_version": "3.0.0"}, r"3\.0\.0 is not prepared: choose one of 4\.0\.7, 4\.2\.4"),
+        ({"name": "a", "broker_versions": {2: "3.0.0"}}, r"3\.0\.0 is not prepared"),
         ({"name": "a", "brokers": 0}, "at least one broker"),
         ({"name": "a", "auth": "tls"}, "auth 'tls' needs listeners 'tls'"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:
+def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(LabError, match=message):
         LabSpec(**options)  # type: ignore[arg-type]  # wrong on purpose

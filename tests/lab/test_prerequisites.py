@@ -36,6 +36,29 @@ def test_maven_is_not_asked_for_when_the_jars_are_there(java: Callable[[str], No
     assert prerequisites.missing(maven=False) == []
 
 
+def newer_beside(folder: Path) -> Path:
+    """A stand-in for Java 21 that is not on the PATH, below a folder of installed ones."""
+    program = folder / "java-21" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho 'openjdk version \"21.0.8\"' >&2\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def test_pulsar_5_takes_a_newer_java_from_beside_the_usual_one(
+    java: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java("")
+    monkeypatch.setattr(prerequisites, "INSTALLED", tmp_path / "jvm")
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(PrerequisiteMissingError, match=r"no Java 21 or newer .*requirements-java\.lock"):
+        prerequisites.java(prerequisites.java_for("5.0.1"))
+    newer = newer_beside(tmp_path / "jvm")
+    assert prerequisites.java(prerequisites.java_for("5.0.1")) == str(newer)
+    assert prerequisites.java(prerequisites.java_for("4.0.7")) == str(tmp_path / "bin" / "java")
+
+
 @pytest.mark.parametrize(
     ("script", "complaint"),
     [

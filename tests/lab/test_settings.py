@@ -36,8 +36,10 @@ def test_what_was_asked_for_wins(state: LabState) -> None:
 
 @pytest.mark.parametrize(("version", "has_buckets"), [("4.0.7", True), ("3.0.7", True), ("2.10.4", False)])
 def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: bool) -> None:
-    state = plan.new_state(LabSpec(name="a", pulsar_version=version))
-    conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
+    """In a lab of two versions each broker goes by its own."""
+    state = plan.new_state(LabSpec(name="a", pulsar_version="4.2.4", broker_versions={2: version}))
+    assert [broker.pulsar_version for broker in state.brokers] == ["4.2.4", version, "4.2.4"]
+    conf = settings.parsed(settings.broker(state, state.brokers[1], {}))
     assert (settings.DELAYED_TRACKER in conf) is has_buckets
     assert (settings.NIC_SPEED in conf) is (version == "3.0.7")
 
@@ -87,7 +89,8 @@ def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
     assert conf["advertisedListeners"] == f"internal:pulsar://127.0.0.1:{broker.service_port}"
     known = settings.hosts(plan.possible_names(state.spec)).splitlines()
     assert f"127.0.0.1 {conf['advertisedAddress']}" in known
-    assert f"-Djdk.net.hosts.file={tmp_path}" in java.broker(tmp_path, tmp_path, tmp_path, 512, tmp_path)
+    runtime = java.Runtime("java", tmp_path)
+    assert f"-Djdk.net.hosts.file={tmp_path}" in java.broker(runtime, tmp_path, tmp_path, 512, tmp_path)
 
 
 def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:

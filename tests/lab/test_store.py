@@ -14,7 +14,9 @@ from lab.store import StateFile
 @pytest.fixture
 def state() -> LabState:
     """A lab of six brokers that does not run."""
-    return plan.new_state(LabSpec(name="a", brokers=6, auth="token", broker_settings={"key": "value"}))
+    return plan.new_state(
+        LabSpec(name="a", brokers=6, auth="token", broker_settings={"key": "value"}, broker_versions={2: "5.0.1"})
+    )
 
 
 @pytest.fixture

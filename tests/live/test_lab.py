@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from lab import ports, process
-from lab.cluster import Lab
+from lab.cluster import Lab, running_lab
 from lab.errors import BrokerStateError, PortTakenError
 from lab.model import Broker, LabState
 from lab.pool import LabPool
@@ -93,6 +93,26 @@ def test_a_lab_that_makes_room_for_another_leaves_no_process_and_no_data(tmp_pat
         assert_nothing_is_left_of(lab, state)
         state = other.state
     assert_nothing_is_left_of(other, state)
+
+
+def test_a_cluster_in_the_middle_of_an_upgrade(tmp_path: Path) -> None:
+    """Brokers of two versions serve one cluster, and one of them runs the other version once it is started again."""
+    need_lab("5.0.1")
+    with running_lab("mixed", home=tmp_path, broker_versions={2: "5.0.1"}) as lab:
+        assert versions_of(lab) == ["4.0.7", "5.0.1", "4.0.7"]
+        assert len(lab.active_brokers()) == 3
+        lab.stop_broker("broker-1")
+        lab.start_broker("broker-1", "5.0.1")
+        assert versions_of(lab) == ["5.0.1", "5.0.1", "4.0.7"]
+        lab.stop_broker("broker-1")
+        lab.start_broker("broker-1")
+        assert versions_of(lab) == ["5.0.1", "5.0.1", "4.0.7"]
+
+
+def versions_of(lab: Lab) -> list[str]:
+    """What each broker says that it is."""
+    path = "/admin/v2/brokers/version"
+    return [httpx.get(f"{url}{path}", timeout=10, trust_env=False).text for url in lab.admin_urls]
 
 
 def assert_nothing_is_left_of(lab: Lab, state: LabState) -> None:

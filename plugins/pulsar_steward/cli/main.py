@@ -49,6 +49,7 @@ COMMANDS = {
         "upgrade:upgrade",
         "Says what an upgrade would change on a cluster, what is in its way, and in which order.",
     ),
+    "may-restart": ListedCommand("may_restart:may_restart", "Says whether a broker may be restarted now, and why not."),
     "show": ListedCommand(
         "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),

@@ -9,9 +9,10 @@ from pulsar_steward.cli.option_groups import with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.planners.upgrade.compose import upgrade_report
 from pulsar_steward.planners.upgrade.facts import upgrade_facts
-from pulsar_steward.planners.upgrade.model import TARGET, State
+from pulsar_steward.planners.upgrade.model import TARGET
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.report.checkup.text import fitting
 from pulsar_steward.report.upgrade import document, lines

@@ -17,6 +17,9 @@ RESOURCES = {"cpu": "CPU", "direct_memory": "direct memory"}
 """Resources that a broker must not run short of, by their field of `Usage`, as text."""
 
 
+_ROOM = "what there is room for"
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Used resources of a broker, in percent; None: not reported."""
 
@@ -90,26 +93,29 @@ class Burden(msgspec.Struct, frozen=True, kw_only=True):
 
     def shortages(self, limits: RoomLimits, who: str | None = None) -> Iterator[str]:
         """Reasons, with figures, why the brokers (`who`) could not carry it, or why that is not known."""
+        yield from (words for words, _ in self.judged(limits, who))
+
+    def judged(self, limits: RoomLimits, who: str | None = None) -> Iterator[tuple[str, bool]]:
+        """The same, each with whether it is known."""
         many, each = who or counted(self.brokers, "broker"), " each" if self.brokers > 1 else ""
         if silent := self.silent.get("topics"):
-            yield f"{', '.join(silent)} did not report their loaded topics, so that nobody knows what there is room for"
+            yield f"{', '.join(silent)} did not report their loaded topics, so that nobody knows {_ROOM}", False
         elif self.topics > limits.topics * self.brokers:
             topics = counted(self._topics_each, "topic")
-            yield f"{many} would have {topics}{each}, more than {limits.topics:,} ({limits.topics_key})"
+            yield f"{many} would have {topics}{each}, more than {limits.topics:,} ({limits.topics_key})", True
         for name in limits.resources:
             words, mean = RESOURCES[name], self.used[name] / self.brokers
             if silent := self.silent.get(name):
-                yield f"{', '.join(silent)} did not report {words}, so that nobody knows what there is room for"
+                yield f"{', '.join(silent)} did not report {words}, so that nobody knows {_ROOM}", False
             elif mean > limits.percent:
-                yield (
-                    f"{many} would be at {mean:.0f} % {words} on average, more than {limits.percent} %"
-                    f" ({limits.percent_key})"
-                )
+                usage = f"{mean:.0f} % {words} on average, more than {limits.percent} % ({limits.percent_key})"
+                yield f"{many} would be at {usage}", True
 
     def words(self, limits: RoomLimits) -> str:
         """The load of a broker on average: ``20 topics (50,000 at most), 31 % CPU and 6 % direct memory (80 %)``."""
+        topics = f"{counted(self._topics_each, 'topic')} ({limits.topics:,} at most)"
         means = " and ".join(f"{self.used[name] / self.brokers:.0f} % {RESOURCES[name]}" for name in limits.resources)
-        return f"{counted(self._topics_each, 'topic')} ({limits.topics:,} at most), {means} ({limits.percent} %)"
+        return f"{topics}, {means} ({limits.percent} %)" if means else topics
 
     @property
     def _topics_each(self) -> int:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.model.units import counted, named
-from pulsar_steward.planners.upgrade.model import HOLDING, TARGET, Part, State
+from pulsar_steward.planners.restarts.model import State
+from pulsar_steward.planners.upgrade.model import HOLDING, TARGET, Part
 from pulsar_steward.report.checkup.text import bullets, heading, numbered, wrapped
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def lines(report: UpgradeReport, width: int) -> Iterator[Text]:
     """The report for people, on at most so many columns; addresses stay whole."""
     yield from wrapped(f"Upgrade of {report.cluster} from {named(report.versions)} to {TARGET}", width, style="heading")
     yield from wrapped(f"Snapshot {report.snapshot_id}", width, style="quiet")
-    yield from wrapped(_result(report), width, style="critical" if report.state is State.STOP else "")
+    yield from wrapped(upgrade_result(report), width, style="critical" if report.state is State.STOP else "")
     if report.unread:
         yield from wrapped(f"Not read, and not judged: {named(report.unread)}.", width, style="unknown")
     every = dict.fromkeys(source for each in report.lines for source in each.sources)
@@ -73,7 +74,8 @@ def lines(report: UpgradeReport, width: int) -> Iterator[Text]:
         yield from wrapped(source, width, first=f"[{number}] ", indent=5)
 
 
-def _result(report: UpgradeReport) -> str:
+def upgrade_result(report: UpgradeReport) -> str:
+    """The result in a sentence."""
     states = [each.state for each in report.lines if each.part in HOLDING]
     return RESULTS[report.state].format(
         stops=counted(states.count(State.STOP), "thing has to be done", "things have to be done"),
@@ -81,7 +83,8 @@ def _result(report: UpgradeReport) -> str:
     )
 
 
-def _text(line: UpgradeLine, numbers: Mapping[str, int]) -> str:
+def line_text(line: UpgradeLine) -> str:
+    """A line without its sources."""
     before, after = ("unset" if value == "" else _value(value or "") for value in (line.before, line.after))
     change = ""
     if line.state is not State.UNKNOWN:
@@ -92,8 +95,11 @@ def _text(line: UpgradeLine, numbers: Mapping[str, int]) -> str:
             Part.GONE: f" {before}" if line.before else "",
         }.get(line.part, "")
     subject = f"{MARKS[line.state]}{line.subject}{change}: " if line.subject else ""
-    sources = "".join(f"[{numbers[each]}]" for each in line.sources)
-    return f"{subject}{line.words}".removesuffix(": ") + f" {sources}"
+    return f"{subject}{line.words}".removesuffix(": ")
+
+
+def _text(line: UpgradeLine, numbers: Mapping[str, int]) -> str:
+    return f"{line_text(line)} {''.join(f'[{numbers[each]}]' for each in line.sources)}"
 
 
 def _value(value: str) -> str:

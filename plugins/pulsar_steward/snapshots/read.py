@@ -206,6 +206,10 @@ class Snapshot:
         """Estimated time without service for the topics of each broker, if it is lost."""
         return tuple(self._rows(FAILOVERS, FailoverRow))
 
+    def rows(self, table: Table, kind: type[Row]) -> list[Row]:
+        """All rows of a small table, as objects with a field for each column that is wanted, in the order written."""
+        return self._rows(table, kind)
+
     def select(
         self,
         query: str,

@@ -189,8 +189,13 @@ def group_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy)
 
 def isolation_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> Isolation | Unknown:
     """The isolation policies, with what they divide; unknown: no finding needs it, or they were not read."""
+    return isolation_of(snapshot) if BROKER_GROUPS.answered(findings) else ISOLATION_UNKNOWN
+
+
+def isolation_of(snapshot: Snapshot) -> Isolation | Unknown:
+    """The isolation policies, with every broker's load; unknown: they were not read."""
     document = snapshot.meta().isolation_json
-    if document is None or not BROKER_GROUPS.answered(findings):
+    if document is None:
         return ISOLATION_UNKNOWN
     topics, throughput = defaultdict[str, dict[str, int]](dict), defaultdict[str, dict[str, float]](dict)
     for row in snapshot.select(_OWNED, _OwnedNamespace):

@@ -6,11 +6,12 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
 from pulsar_steward.model.units import MAX_NAMES, counted, named, seconds_in_words
-from pulsar_steward.planners.upgrade.facts import LINE, PAUSED
+from pulsar_steward.planners.restarts.judge import FAILOVER, RISKS, reasons_of_checks
+from pulsar_steward.planners.restarts.model import State
+from pulsar_steward.planners.upgrade.facts import LINE, PAUSED, versions_of
 from pulsar_steward.planners.upgrade.model import (
     APPLICATIONS,
     GUIDE,
@@ -18,7 +19,6 @@ from pulsar_steward.planners.upgrade.model import (
     ROLLING,
     SEQUENCE,
     Part,
-    State,
     UpgradeLine,
     UpgradeReport,
     pip,
@@ -31,32 +31,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.planners.upgrade.facts import UpgradeFacts
 
-_AGAIN = "Acknowledged messages come again each time their topic moves."
-_ROOM = "The others may have no room for a stopped broker's load."
-_REFUSED = "Producers are refused after a restart."
-_CROWD = "Thousands of clients connect at once after each restart."
-BLOCKING = {
-    "ledgers-under-replicated": "A bookie that is stopped may hold the last copy.",
-    "ensemble-too-large": "With a bookie stopped, new ledgers cannot be made.",
-    "bundle-without-owner": "Topics do not load even now.",
-    "ack-holes": _AGAIN,
-    "cursor-not-persistable": _AGAIN,
-    "ack-state-seldom": _AGAIN,
-    "producer-hold-restart-risk": _REFUSED,
-    "quota-stuck": _REFUSED,
-    "backlog-near-quota": "Producers are refused once the quota is full.",
-    "delayed-index-memory": "Delayed messages are read again each time their topic moves.",
-    "failover-time": "Topics of a stopped broker are away for long.",
-    "cluster-placement": _ROOM,
-    "cpu-busy": _ROOM,
-    "direct-memory-pressure": _ROOM,
-    "heap-pressure": _ROOM,
-    "consumer-fanout": _CROWD,
-    "producer-fanout": _CROWD,
-    "tc-skew": "Most transactions stand still while one broker restarts.",
-}
-"""Checks whose warnings are in the way of a rolling upgrade, and why."""
-
 _LEAST_JAVA = 21
 
 
@@ -68,26 +42,19 @@ def upgrade_report(facts: UpgradeFacts) -> UpgradeReport:
     return UpgradeReport(
         cluster=facts.meta.cluster,
         snapshot_id=facts.meta.snapshot_id,
-        versions=tuple(sorted({each.pulsar_version or "?" for each in facts.brokers})),
+        versions=versions_of(facts.brokers),
         unread=facts.meta.unread,
         lines=tuple(each for part in Part for each in every if each.part is part),
     )
 
 
 def _blocking(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
-    """Findings of checks that are more than information, and checks that could not judge."""
-    for check_id, why in BLOCKING.items():
-        source = f"docs/checks/{check_id}.md"
-        verdict = facts.verdicts.get(check_id)
-        worst = [each for each in facts.findings.get(check_id, ()) if each.severity is not Severity.INFO]
-        if worst:
-            more = len(worst) - 1 + (verdict.more if verdict else 0)
-            words = f"{why} {worst[0].subject}: {worst[0].evidence}{f' And {more:,} more.' if more else ''}"
-            yield _line(Part.BLOCKS, check_id, words, source, state=State.STOP)
-        elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
-            reason = verdict.reason if verdict else "The snapshot was diagnosed without this check."
-            yield _line(Part.BLOCKS, check_id, f"{BY_ID[check_id].title}? {reason}", source, state=State.UNKNOWN)
-    if clear := [each for each in BLOCKING if each in facts.verdicts and facts.verdicts[each].outlook is Outlook.CLEAR]:
+    """What speaks against a restart of any broker, also before long; old Java."""
+    for each in reasons_of_checks(facts.restarts):
+        state = State.STOP if each.state is State.SOON else each.state
+        yield _line(Part.BLOCKS, each.subject, each.words, each.source, state=state)
+    verdicts = facts.restarts.verdicts
+    if clear := [each for each in RISKS if each in verdicts and verdicts[each].outlook is Outlook.CLEAR]:
         yield _line(Part.BLOCKS, "clear", f"{', '.join(clear)}.", "docs/checks")
 
 
@@ -110,16 +77,21 @@ def _gone(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
 
 
 def _java(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
-    """Java of brokers: each version, and brokers that do not tell theirs."""
+    """Java of brokers: each version, of which an old one stops the upgrade, and brokers that do not tell theirs."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for broker in sorted(facts.lines):
         alike[facts.java.get(broker, "")].append(broker)
     for version, brokers in sorted(alike.items()):
+        subject, on = f"Java {version}".strip(), named(brokers)
         major = re.match(r"(?:1\.)?(\d{1,3})", version)
-        state = State.NOTE if major else State.UNKNOWN
-        new = major and int(major[1]) >= _LEAST_JAVA
-        words = "new enough" if new else "5.0 needs 21 or newer, best 25 with ZGC"
-        yield _line(Part.VERSIONS, f"Java {version}".strip(), f"{words} ({named(brokers)}).", GUIDE, state=state)
+        if major is None:
+            words = f"5.0 needs {_LEAST_JAVA} or newer, best 25 with ZGC ({on})."
+            yield _line(Part.VERSIONS, subject, words, GUIDE, state=State.UNKNOWN)
+        elif int(major[1]) < _LEAST_JAVA:
+            words = f"5.0 needs {_LEAST_JAVA} or newer, best 25 with ZGC: install it, or take the official image, which"
+            yield _line(Part.BLOCKS, subject, f"{words} brings its own ({on}).", GUIDE, state=State.STOP)
+        else:
+            yield _line(Part.VERSIONS, subject, f"new enough ({on}).", GUIDE)
     words = "bookies, proxies and functions need 21, clients 17 once their library is of 5.0."
     yield _line(Part.VERSIONS, "Java elsewhere", words, APPLICATIONS, state=State.UNKNOWN)
 
@@ -176,6 +148,7 @@ def _order(facts: UpgradeFacts, found: list[UpgradeLine]) -> Iterator[UpgradeLin
         ("Bookies one at a time, a first one for a while; autorecovery is disabled meanwhile.", SEQUENCE),
         (f"Set to false at run time: {paused}.", ROLLING),
         (f"Brokers one at a time, by SIGTERM: {_brokers(facts)}.", ROLLING),
+        ("Before each ask `steward may-restart BROKER`.", "docs/restart.md"),
         ("After each wait for its health check, its load report, and clients of those that took over.", ROLLING),
         ("Set both settings back. Then proxies and functions, and clients at any time.", SEQUENCE),
         ("Later, each by itself: scalable topics, another metadata store.", GUIDE),
@@ -186,9 +159,8 @@ def _order(facts: UpgradeFacts, found: list[UpgradeLine]) -> Iterator[UpgradeLin
 
 def _brokers(facts: UpgradeFacts) -> str:
     """Brokers in order: that with the shortest absence first, for a trial; the leader last."""
-    judged = facts.verdicts.get("failover-time")
-    known = judged is not None and judged.outlook is not Outlook.UNKNOWN
-    away = {each.broker: each for each in facts.failovers if known}
+    judged = facts.restarts.verdicts.get(FAILOVER)
+    away = facts.restarts.failovers if judged is not None and judged.outlook is not Outlook.UNKNOWN else {}
     leaders = {each.broker for each in facts.brokers if each.leader}
     told = []
     for broker in sorted(

@@ -24,11 +24,11 @@ from pulsar_steward.model.broker_defaults import (
     is_default,
     line_number,
 )
-from pulsar_steward.model.finding import Finding, Verdict
 from pulsar_steward.model.units import named
 from pulsar_steward.planners.from_snapshot import load_manager_in, traffic_in, usages_in
+from pulsar_steward.planners.restarts.facts import RestartFacts, restart_facts
 from pulsar_steward.planners.upgrade.model import TARGET
-from pulsar_steward.snapshots.rows import BrokerRow, FailoverRow, SnapshotMeta
+from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,9 +126,7 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
         usages: Figures that this shedding compares.
         owned: Traffic of each broker's bundles, by broker and name.
         metadata_nodes: Nodes of the metadata store; None: not told.
-        findings: Findings by check.
-        verdicts: Verdicts by check.
-        failovers: How long the topics of each broker would be away.
+        restarts: What bears on restarts of its brokers.
     """
 
     meta: SnapshotMeta
@@ -146,9 +144,7 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
     usages: tuple[BrokerUsage, ...] | Unknown
     owned: dict[str, dict[str, Traffic]]
     metadata_nodes: int | None
-    findings: dict[str, list[Finding]]
-    verdicts: dict[str, Verdict]
-    failovers: tuple[FailoverRow, ...]
+    restarts: RestartFacts
 
     def value(self, key: str) -> str | None:
         """Value of a setting that all brokers share; None: not told, or they differ."""
@@ -161,8 +157,12 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.cursors for each in self.cursors if not types or each.type in types)
 
 
-def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
+def upgrade_facts(snapshot: Snapshot, restarts: RestartFacts | None = None) -> UpgradeFacts:
     """Facts of a diagnosed snapshot.
+
+    Args:
+        snapshot: The snapshot.
+        restarts: Its facts about restarts; None: they are read.
 
     Raises:
         ConfigurationError: If no broker is left to be upgraded, or the report is not about such a cluster.
@@ -176,9 +176,6 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
     for row in snapshot.configuration([*BEFORE_5, *OF_UPGRADES, *PAUSED, *BANDWIDTH_BEFORE_4.values()]):
         if row.value is not None and row.broker in lines:
             settings[row.key][row.broker] = row.value.strip()
-    findings: defaultdict[str, list[Finding]] = defaultdict(list)
-    for finding in snapshot.findings(as_judged=True):
-        findings[finding.check_id].append(finding)
     manager, shedder = load_manager_in(snapshot), _shedder(settings, lines)
     processes = snapshot.select(_OF_BROKERS, _OfBroker)
     (nodes,) = snapshot.select(COUNTED, _Nodes)
@@ -200,9 +197,7 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
         usages=usages_in(snapshot, shedder),
         owned=traffic_in(snapshot),
         metadata_nodes=nodes.nodes,
-        findings=dict(findings),
-        verdicts={each.check_id: each for each in snapshot.verdicts()},
-        failovers=snapshot.failovers(),
+        restarts=restarts or restart_facts(snapshot),
     )
 
 
@@ -215,6 +210,17 @@ def _shedder(settings: Mapping[str, Mapping[str, str]], lines: Mapping[str, str]
         if value := next(iter(kept), None) or (default_in(key, TARGET) if key in _SHEDDING else None):
             told[key] = value
     return load_manager_of(told)
+
+
+def versions_of(brokers: Sequence[BrokerRow]) -> tuple[str, ...]:
+    """Versions of the brokers that were read, each once; a question mark for one that tells none.
+
+    Raises:
+        ConfigurationError: If no broker is left to be upgraded, or the report is not about such a cluster.
+    """
+    read = tuple(each for each in brokers if each.read)
+    _lines(read)
+    return tuple(sorted({each.pulsar_version or "?" for each in read}))
 
 
 def _limit(key: str, settings: Mapping[str, Mapping[str, str]], lines: Mapping[str, str]) -> int:

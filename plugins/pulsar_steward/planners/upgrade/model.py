@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from pulsar_steward.planners.restarts.model import State
+
 TARGET = "5.0"
 """Line of releases that the report is about."""
 
@@ -43,16 +45,6 @@ class Part(StrEnum):
 
 HOLDING = frozenset({Part.BLOCKS, Part.GONE, Part.METADATA})
 """Parts with what has to be done or known before the first broker is upgraded."""
-
-
-class State(StrEnum):
-    """State of a line."""
-
-    STOP = "stop"
-    """To be done, or to be cured, before the first broker is upgraded."""
-    NOTE = "note"
-    UNKNOWN = "not told"
-    """The snapshot does not tell."""
 
 
 class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):

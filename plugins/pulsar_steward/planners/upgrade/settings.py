@@ -18,13 +18,13 @@ from pulsar_steward.model.broker_defaults import (
     same_value,
 )
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named
+from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.planners.upgrade.model import (
     APPLICATIONS,
     CONFIGURATION,
     GUIDE,
     TARGET,
     Part,
-    State,
     UpgradeLine,
     pip,
     pull,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.simulator.brokers import default_configuration
 from pulsar_steward.collect.broker_responses import kept
-from pulsar_steward.planners.upgrade.compose import BLOCKING
+from pulsar_steward.planners.restarts.judge import RISKS
 from tests.builders import broker
 from tests.unit.report_checkup.snapshots import a_verdict, meta, written
 
@@ -57,7 +57,7 @@ def write_cluster(
         "namespaces": [{"namespace": name, "bundles": 4, "boundaries": []} for name in ("acme/orders", "iot/x")],
         "bundles": [a_bundle(0, 1000.0)],
         "metrics": [row for number in range(min(len(brokers), len(USAGES))) for row in _metrics(number)],
-        "verdicts": [a_verdict(each, "clear") for each in BLOCKING],
+        "verdicts": [a_verdict(each, "clear") for each in RISKS],
     }
     return written(folder, **rows | tables)
 
@@ -67,7 +67,7 @@ def _metrics(number: int) -> list[dict[str, Any]]:
     told |= {f"pulsar_broker_{name}": 100.0 * USAGES[number] for name in ("rate_in", "rate_out")}
     told |= {f"pulsar_broker_throughput_{way}": 1000.0 for way in ("in", "out")}
     told |= {"jvm_memory_direct_bytes_max": float(4 << 30), "jvm_info": 1.0}
-    labels = {"jvm_info": {"version": "17.0.21+9"}}
+    labels = {"jvm_info": {"version": "21.0.5+11"}}
     return [
         {"source": broker(number), "source_kind": "broker", "series": series, "value": value}
         | {"labels_json": json.dumps(labels.get(series, {}))}

@@ -8,8 +8,9 @@ import pytest
 
 from lab.simulator.brokers import default_configuration
 from pulsar_steward.model.broker_defaults import BEFORE_5, DEFAULTS, LINES, SHEDDER, default_in, line_number
+from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.planners.upgrade.facts import upgrade_facts
-from pulsar_steward.planners.upgrade.model import Part, State, UpgradeLine
+from pulsar_steward.planners.upgrade.model import Part, UpgradeLine
 from pulsar_steward.planners.upgrade.settings import EFFECTS, GONE, lines_of_settings
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import broker

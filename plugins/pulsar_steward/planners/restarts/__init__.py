@@ -1,0 +1,1 @@
+"""Restart of a broker: whether it may be restarted now, and the reasons."""

@@ -1,0 +1,318 @@
+"""Judges whether a broker may be restarted now, by the findings of checks and by the room of the other brokers.
+
+It works nothing out that a check has judged: a restart is harmful where a check says so of the broker itself, of a
+topic or namespace that it serves, or of those that would take over.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pulsar_steward.checks.delayed.waiting import brokers_by_host
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.facts.room import limits_after_loss
+from pulsar_steward.facts.unknown import Unknown
+from pulsar_steward.model.finding import Outlook, QuotaFigures, Severity
+from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
+from pulsar_steward.planners.restarts.model import RestartReason, RestartVerdict, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.facts.isolation import Isolation
+    from pulsar_steward.facts.room import Burden
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.restarts.facts import RestartFacts
+    from pulsar_steward.policy.schema import Policy
+
+
+class Whom(Enum):
+    """Whose findings of a check bear on a restart."""
+
+    ALL = auto()
+    """All: they are about the whole cluster, or its bookies."""
+    OWN = auto()
+    """Those of the broker, or of what it serves."""
+    OTHERS = auto()
+    """Those of brokers that would take over."""
+    MOST_COORDINATORS = auto()
+    """All, if no broker has more transaction coordinators."""
+
+
+class RestartRisk(NamedTuple):
+    """How the findings of a check bear on a restart.
+
+    Attributes:
+        why: The harm, as a sentence.
+        whom: Whose findings matter.
+        stops: The least severity at which a restart does harm now; None: none, they only have time until an upgrade.
+        needed: False if a restart can be judged without the check.
+    """
+
+    why: str
+    whom: Whom = Whom.OWN
+    stops: Severity | None = Severity.WARNING
+    needed: bool = True
+
+
+_AGAIN = "Acknowledged messages come again each time their topic moves."
+_REFUSED = "Producers are refused after a restart."
+_ROOM = "The others may have no room for a stopped broker's load."
+_CROWD = "Thousands of clients connect at once after each restart."
+
+PLACEMENT = "cluster-placement"
+FAILOVER = "failover-time"
+FULL = "producer-hold-restart-risk"
+
+RISKS = {
+    "ledgers-under-replicated": RestartRisk("Ledgers lack copies: one more loss may take the last one.", Whom.ALL),
+    "ensemble-too-large": RestartRisk("With a bookie away, new ledgers cannot be made.", Whom.ALL),
+    "bundle-without-owner": RestartRisk("Topics do not load even now.", Whom.ALL, needed=False),
+    "ack-holes": RestartRisk(_AGAIN, stops=Severity.CRITICAL),
+    "cursor-not-persistable": RestartRisk(_AGAIN),
+    # A broker that ends orderly writes all that was acknowledged.
+    "ack-state-seldom": RestartRisk("Acknowledged messages come again where a broker dies.", stops=None),
+    FULL: RestartRisk(_REFUSED),
+    "quota-stuck": RestartRisk("Producers are refused by no backlog; a restart brings back none of them.", stops=None),
+    "backlog-near-quota": RestartRisk("Producers are refused once the quota is full.", stops=None),
+    "delayed-index-memory": RestartRisk("Delayed messages are read again each time their topic moves."),
+    FAILOVER: RestartRisk("Topics of a stopped broker are away for long."),
+    PLACEMENT: RestartRisk(_ROOM, needed=False),
+    "cpu-busy": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
+    "direct-memory-pressure": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
+    "heap-pressure": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
+    "consumer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
+    "producer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
+    "tc-skew": RestartRisk("Most transactions stand still meanwhile.", Whom.MOST_COORDINATORS, needed=False),
+}
+"""Checks whose findings bear on a restart, in the order of reports."""
+
+SUBJECTS = ("others", "room", "time", "clients", "coordinators", "leader", "partial")
+"""Subjects of reasons that no check gives."""
+
+_PAGE = "docs/restart.md"
+
+
+def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> RestartVerdict:
+    """Whether a broker may be restarted now.
+
+    Args:
+        facts: The snapshot.
+        broker: ``host:webport``, or a host with one broker.
+        policy: Limits of room, and brokers that are draining.
+
+    Raises:
+        ConfigurationError: If the cluster lists no such broker.
+    """
+    return _verdict(facts, _named(facts, broker), policy, _Takers(facts.isolation, policy))
+
+
+def restart_verdicts(facts: RestartFacts, policy: Policy) -> tuple[RestartVerdict, ...]:
+    """The same of all brokers, by id."""
+    takers = _Takers(facts.isolation, policy)
+    return tuple(_verdict(facts, each, policy, takers) for each in facts.brokers)
+
+
+def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterator[RestartReason]:
+    """Reasons by `RISKS`; None: those of any broker's restart, also of checks without which one can be judged."""
+    for check_id, risk in RISKS.items():
+        verdict, source = facts.verdicts.get(check_id), f"docs/checks/{check_id}.md"
+        listed = [each for each in facts.findings.get(check_id, ()) if each.severity is not Severity.INFO]
+        found = [each for each in listed if broker is None or _matters(each, risk, broker, facts)]
+        if found:
+            stopping = [each for each in found if _stops(each, risk)]
+            worst, more = (stopping or found)[0], len(found) - 1
+            if verdict is not None:
+                more += verdict.more if broker is None else _uncounted(check_id, risk, broker, facts)
+            words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{f' And {more:,} more.' if more else ''}"
+            state = State.STOP if stopping else State.SOON
+            yield RestartReason(subject=check_id, state=state, words=words, source=source)
+        elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
+            if broker is None or (risk.needed and risk.stops):
+                reason = verdict.reason if verdict else "The snapshot was diagnosed without this check."
+                words = f"{BY_ID[check_id].title}? {reason}"
+                yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
+        elif broker is not None and (more := _uncounted(check_id, risk, broker, facts)):
+            words = f"{risk.why} Of {counted(more, 'finding')} that are only counted, some may be of its topics."
+            yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
+
+
+def _stops(finding: Finding, risk: RestartRisk) -> bool:
+    """True if a restart now does the harm. A full topic without producers has none that would not come back."""
+    if risk.stops is None or finding.severity.rank < risk.stops.rank:
+        return False
+    return finding.check_id != FULL or QuotaFigures.of(finding).producers != 0
+
+
+def _matters(finding: Finding, risk: RestartRisk, broker: str, facts: RestartFacts) -> bool:
+    """True if a finding bears on the restart of this broker."""
+    match risk.whom:
+        case Whom.ALL:
+            return True
+        case Whom.OTHERS:
+            return finding.subject in facts.brokers and finding.subject != broker
+        case Whom.MOST_COORDINATORS:
+            return facts.coordinators.get(broker, 0) == max(facts.coordinators.values(), default=0) > 0
+        case Whom.OWN if finding.check_id == PLACEMENT:
+            # Of the load of one broker `_Takers` judges, but where several share a host and its processors.
+            of_one = finding.figures.get("brokers_lost") == 1
+            return of_one and _share_hosts(facts) and _may_have(finding, broker, facts)
+        case Whom.OWN:
+            return facts.is_about(finding.subject, broker)
+
+
+def _may_have(finding: Finding, broker: str, facts: RestartFacts) -> bool:
+    """True if the brokers of a finding of `cluster-placement` are all, or this one is among them."""
+    if finding.subject == facts.meta.cluster or isinstance(facts.isolation, Unknown):
+        return True
+    return broker in facts.isolation.left_to(finding.subject)
+
+
+def _share_hosts(facts: RestartFacts) -> bool:
+    return any(len(names) > 1 for names in brokers_by_host(facts.brokers).values())
+
+
+def _uncounted(check_id: str, risk: RestartRisk, broker: str, facts: RestartFacts) -> int:
+    """Number of findings that are only counted, severe enough to stop, and may be of topics of this broker."""
+    if risk.whom is not Whom.OWN or risk.stops is None:
+        return 0
+    listed = [each.severity for each in facts.findings.get(check_id, ())]
+    unlisted = facts.verdicts[check_id].unlisted({each: listed.count(each) for each in Severity})
+    return sum(
+        number
+        for (severity, namespace), number in unlisted.items()
+        if severity.rank >= risk.stops.rank and (not namespace or broker in facts.owners.get(namespace, ()))
+    )
+
+
+def _named(facts: RestartFacts, broker: str) -> str:
+    """The broker that is meant."""
+    if broker in facts.brokers:
+        return broker
+    on_host = brokers_by_host(facts.brokers).get(broker, ())
+    if len(on_host) == 1:
+        return on_host[0]
+    listed = named(sorted(facts.brokers)) or "none"
+    raise ConfigurationError(f"{broker!r}: the cluster lists no such broker. Listed are {listed}")
+
+
+def _verdict(facts: RestartFacts, broker: str, policy: Policy, takers: _Takers) -> RestartVerdict:
+    reasons = [*_others(facts, broker, policy)]
+    if facts.brokers[broker].read:
+        of_checks = list(reasons_of_checks(facts, broker))
+        reasons += [*_joined(of_checks, facts), *_of_broker(facts, broker), *takers.reasons(facts, broker)]
+    else:
+        failure = facts.brokers[broker].failure or "It did not answer."
+        words = f"{failure} What it holds is not known. If it hangs, it serves nothing, and a restart is the cure."
+        reasons.append(_reason("partial", words, State.UNKNOWN))
+    order = list(State)
+    return RestartVerdict(
+        broker=broker,
+        snapshot_id=facts.meta.snapshot_id,
+        taken_at=facts.meta.taken_at,
+        reasons=tuple(sorted(reasons, key=lambda each: order.index(each.state))),
+    )
+
+
+def _reason(subject: str, words: str, state: State = State.NOTE) -> RestartReason:
+    return RestartReason(subject=subject, state=state, words=words, source=_PAGE)
+
+
+def _joined(reasons: list[RestartReason], facts: RestartFacts) -> Iterator[RestartReason]:
+    """The reasons; those that are not told as something could not be read are one."""
+    unknown = [each.subject for each in reasons if each.state is State.UNKNOWN]
+    if not facts.meta.unread or len(unknown) < 2:  # noqa: PLR2004 - one is no list
+        yield from reasons
+        return
+    yield from (each for each in reasons if each.state is not State.UNKNOWN)
+    words = f"{named(facts.meta.unread)} could not be read, so {counted(len(unknown), 'check')} cannot tell:"
+    yield _reason("partial", f"{words} {', '.join(unknown)}.", State.UNKNOWN)
+
+
+def _others(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[RestartReason]:
+    """Other brokers that are away already, or do not answer."""
+    silent = [each.broker for each in facts.brokers.values() if not each.read and each.broker != broker]
+    if silent:
+        words = f"{named(silent)} did not answer: see to that first. Two brokers would be away at once."
+        yield _reason("others", words, State.STOP)
+    away = [each for each in facts.away if each not in policy.brokers.draining]
+    window = timedelta(minutes=policy.broker_draining.window_minutes)
+    if away and facts.before is not None and facts.meta.taken_at - facts.before <= window:
+        words = f"{named(away)} was listed at {time_in_words(facts.before)} and is not now: wait until it is back."
+        yield _reason("others", f"{words} If it is gone for good, look again.", State.STOP)
+
+
+def _of_broker(facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
+    """What comes with the restart: for how long topics are gone, clients, coordinators, leadership."""
+    row, away = facts.brokers[broker], facts.failovers.get(broker)
+    if away is not None and away.topics:
+        ended, lost = (seconds_in_words(each, rounded=True) for each in (away.ended_seconds, away.lost_seconds))
+        delayed = counted(away.delayed_messages, "delayed message is", "delayed messages are")
+        again = f" {delayed} read again." if away.delayed_messages else ""
+        topics = counted(away.topics, "topic is", "topics are")
+        words = f"{topics} gone for about {ended} after a clean shutdown (SIGTERM), {lost} after a crash.{again}"
+        yield _reason("time", words)
+    producers, consumers = row.producers or 0, row.consumers or 0
+    if producers + consumers:
+        words = f"{counted(producers, 'producer')} and {counted(consumers, 'consumer')} connect again."
+        yield _reason("clients", words)
+    if held := facts.coordinators.get(broker):
+        every = counted(facts.meta.coordinators, "transaction coordinator")
+        words = f"{held:,} of {every} {'is' if held == 1 else 'are'} on it."
+        yield _reason("coordinators", f"{words} Their transactions go on once another broker has read their logs.")
+    if row.leader:
+        words = "It leads the cluster: of several that are to be restarted take it last. Another leader is elected."
+        yield _reason("leader", words)
+
+
+class _Takers:
+    """Room of the brokers that would take over; worked out once for all brokers that serve the same namespaces."""
+
+    def __init__(self, isolation: Isolation | Unknown, policy: Policy) -> None:
+        self._limits, self._isolation = limits_after_loss(policy), isolation
+        if not isinstance(isolation, Unknown):
+            self._isolation = msgspec.structs.replace(isolation, stopping=frozenset(policy.brokers.draining))
+        self._known: dict[frozenset[frozenset[str]], list[tuple[frozenset[str], Burden]]] = {}
+
+    def reasons(self, facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
+        """Reasons against a restart for lack of room, or who takes over."""
+        now = self._isolation
+        if isinstance(now, Unknown):
+            yield _reason("room", f"{now.reason.capitalize()}.", State.UNKNOWN)
+            return
+        own, then = now.loads[broker], now.without(broker)
+        held = [name for name, topics in (own.topics or {}).items() if topics]
+        if own.topics is not None and not held:
+            yield _reason("room", "It has no topic loaded: nobody has to take anything over.")
+            return
+        if not then.running:
+            yield _reason("room", "No other broker runs: everything is gone until it is back.", State.STOP)
+            return
+        if alone := sorted(name for name in held if not then.left_to(name)):
+            words = f"{named(alone)} may be on no other broker: gone until it is back."
+            yield _reason("room", words, State.STOP)
+        limits = self._limits
+        if _share_hosts(facts):
+            limits = msgspec.structs.replace(limits, resources=())
+        for side, burden in self._burdens(now, broker):
+            who = named(sorted(side))
+            short = list(burden.judged(limits, who))
+            if not short:
+                yield _reason("room", f"{who} take over: on average {burden.words(limits)}.")
+            for words, known in short:
+                told = f"No room for its load: {words}." if known else f"{words}."
+                yield _reason("room", told, State.STOP if known else State.UNKNOWN)
+
+    def _burdens(self, now: Isolation, broker: str) -> list[tuple[frozenset[str], Burden]]:
+        """Brokers that take over, and their load; brokers that serve the same leave the same load to the others."""
+        theirs = {name: left for name in now.namespaces if broker in (left := now.left_to(name))}
+        key = frozenset(theirs.values())
+        if key not in self._known:
+            then = now.without(broker)
+            self._known[key] = [(side | {broker}, then.burden(side)) for side in then.sides(theirs)]
+        return [(side - {broker}, burden) for side, burden in self._known[key]]

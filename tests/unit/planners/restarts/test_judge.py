@@ -1,0 +1,196 @@
+"""Whether a broker may be restarted: what stops it, what does not, and what cannot be told."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.planners.restarts.facts import restart_facts
+from pulsar_steward.planners.restarts.judge import RISKS, restart_verdict, restart_verdicts
+from pulsar_steward.planners.restarts.model import State
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import a_policy, broker
+from tests.cases import row_by_row
+from tests.unit.planners.restarts.scenes import ORDERS, SHOP, topic_on, verdict_on, write_calm
+from tests.unit.report_checkup.snapshots import META, a_finding, a_verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.planners.restarts.model import RestartVerdict
+
+CLEAR = {each: a_verdict(each, "clear") for each in RISKS}
+ONLY_ONE: dict[str, Any] = {"namespaces": [SHOP], "primary": ["broker-01"], "secondary": []}
+ONLY_ONE |= {"auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1"}}}
+
+
+def found(check_id: str, severity: str, subject: str, **figures: int) -> dict[str, Any]:
+    """Tables with one finding."""
+    finding = a_finding(severity, check_id, subject=subject, evidence="So it is.", figures_json=json.dumps(figures))
+    verdicts = CLEAR | {check_id: a_verdict(check_id, "found")}
+    return {"findings": [finding], "verdicts": list(verdicts.values())}
+
+
+def judged(check_id: str, outlook: str, more: int = 0, **graded: dict[str, int]) -> dict[str, Any]:
+    """Tables with another verdict of one check, and no finding that is listed."""
+    return {"verdicts": list((CLEAR | {check_id: a_verdict(check_id, outlook, "Why.", more, **graded)}).values())}
+
+
+def against(verdict: RestartVerdict) -> list[str]:
+    """Subjects of the reasons that stop it, or are not told."""
+    return [each.subject for each in verdict.reasons if each.state in {State.STOP, State.UNKNOWN}]
+
+
+def words_on(verdict: RestartVerdict, subject: str) -> str:
+    """Words of the only reason with a subject."""
+    (words,) = (each.words for each in verdict.reasons if each.subject == subject)
+    return words
+
+
+def test_nothing_speaks_against_a_calm_cluster(tmp_path: Path) -> None:
+    place = write_calm(tmp_path / "s")
+    verdicts = restart_verdicts(restart_facts(open_snapshot(place)), a_policy())
+    assert [(each.broker, each.state, against(each)) for each in verdicts] == [
+        (broker(number), State.NOTE, []) for number in range(3)
+    ]
+    assert "gone for about 4 s after a clean shutdown (SIGTERM), 34 s after a crash" in words_on(verdicts[1], "time")
+    assert words_on(verdicts[0], "room").startswith(f"{broker(1)}, {broker(2)} take over: on average 16 topics")
+    leading = [[each.subject for each in it.reasons if each.subject == "leader"] for it in verdicts]
+    assert leading == [["leader"], [], []]
+
+
+@row_by_row(
+    "tables, stopped",
+    (found("ack-holes", "critical", f"{topic_on(1)} subscription s"), {1}),
+    (found("ack-holes", "warning", f"{topic_on(1)} subscription s"), set()),
+    (found("cursor-not-persistable", "warning", f"{topic_on(2)} subscription s"), {2}),
+    (found("producer-hold-restart-risk", "critical", topic_on(1), producers=1), {1}),
+    (found("producer-hold-restart-risk", "critical", topic_on(1), producers=0), set()),
+    (found("delayed-index-memory", "warning", broker(1)), {1}),
+    (found("failover-time", "warning", broker(0)), {0}),
+    (found("failover-time", "warning", "broker-00"), set()),
+    (found("cpu-busy", "warning", broker(2)), {0, 1}),
+    (found("consumer-fanout", "warning", topic_on(0)), set()),
+    (found("consumer-fanout", "critical", topic_on(0)), {0}),
+    (found("tc-skew", "warning", "east"), {0}),
+    (found("ledgers-under-replicated", "warning", "east"), {0, 1, 2}),
+    (found("ack-state-seldom", "warning", ORDERS), set()),
+    (found("ack-holes", "info", f"{topic_on(1)} subscription s"), set()),
+    (found("cluster-placement", "critical", "east", brokers_lost=1), set()),
+    (found("backlog-growing", "critical", topic_on(0)), set()),
+)
+def test_a_finding_stops_brokers_that_it_is_about(tmp_path: Path, tables: dict[str, Any], stopped: set[int]) -> None:
+    """Their restart would do the harm now; what is only near does no harm yet."""
+    place = write_calm(tmp_path / "s", **tables)
+    verdicts = {number: verdict_on(place, number) for number in range(3)}
+    assert {number for number, each in verdicts.items() if each.state is State.STOP} == stopped
+    assert {each.state for each in verdicts.values()} <= {State.STOP, State.NOTE}
+
+
+@row_by_row(
+    "tables, unknown",
+    (judged("ledgers-under-replicated", "unknown"), {0, 1, 2}),
+    (judged("failover-time", "unknown"), {0, 1, 2}),
+    (judged("bundle-without-owner", "unknown"), set()),
+    (judged("ack-state-seldom", "unknown"), set()),
+    ({"verdicts": [each for name, each in CLEAR.items() if name != "ack-holes"]}, {0, 1, 2}),
+    (judged("ack-holes", "found", 5, critical={SHOP: 5}), {1}),
+    (judged("ack-holes", "found", 5, critical={"": 5}), {0, 1, 2}),
+    (judged("ack-holes", "found", 5, warning={SHOP: 5}), set()),
+    ({"about": {"isolation_json": None}}, {0, 1, 2}),
+)
+def test_what_is_not_told_is_no_yes(tmp_path: Path, tables: dict[str, Any], unknown: set[int]) -> None:
+    place = write_calm(tmp_path / "s", **tables)
+    states = {number: verdict_on(place, number).state for number in range(3)}
+    assert states == {number: State.UNKNOWN if number in unknown else State.NOTE for number in range(3)}
+
+
+def test_a_broker_that_does_not_answer_stops_the_others(tmp_path: Path) -> None:
+    """Of itself nothing is known; checks that could not judge for it are one reason."""
+    rows = [
+        {"broker": broker(number), "read": number < 2, "topics": 10, "cpu_percent": 1.0, "leader": False}
+        | {"read_milliseconds": 3}
+        for number in range(3)
+    ]
+    verdicts = [a_verdict(each, "unknown", "But not everything could be read.") for each in RISKS]
+    place = write_calm(tmp_path / "s", about={"unread_brokers": [broker(2)]}, brokers=rows, verdicts=verdicts)
+    assert [against(verdict_on(place, number)) for number in (0, 2)] == [["others", "partial"], ["partial"]]
+    assert [verdict_on(place, number).state for number in (0, 2)] == [State.STOP, State.UNKNOWN]
+
+
+@pytest.mark.parametrize(("minutes", "stops"), [(20, True), (1_000, False)])
+def test_a_broker_that_was_there_a_moment_ago_is_waited_for(tmp_path: Path, minutes: int, *, stops: bool) -> None:
+    """Unless that is long ago, or it is draining."""
+    before = META["taken_at"] - timedelta(minutes=minutes)
+    rows = [{"broker": broker(7), "read": True, "leader": False, "topics": 1, "read_milliseconds": 3}]
+    write_calm(tmp_path / f"taken_at={before:%Y%m%dT%H%M%SZ}", about={"taken_at": before}, brokers=rows, failovers=[])
+    place = write_calm(tmp_path / f"taken_at={META['taken_at']:%Y%m%dT%H%M%SZ}")
+    assert against(verdict_on(place, 0)) == (["others"] if stops else [])
+    assert against(verdict_on(place, 0, a_policy(brokers={"draining": [broker(7)]}))) == []
+
+
+def test_a_namespace_that_no_other_broker_may_have_is_gone(tmp_path: Path) -> None:
+    place = write_calm(tmp_path / "s", about={"isolation_json": json.dumps({"shop": ONLY_ONE})})
+    assert [against(verdict_on(place, number)) for number in range(3)] == [[], ["room"], []]
+    assert f"{SHOP} may be on no other broker" in words_on(verdict_on(place, 1), "room")
+
+
+def test_others_without_room_stop_it(tmp_path: Path) -> None:
+    """In topics and in CPU, by the limits for the loss of a broker; a draining broker takes nothing over."""
+    place = write_calm(tmp_path / "s")
+    few = a_policy(partition_ceiling={"warning_topics_per_broker": 5, "critical_topics_per_broker": 15})
+    reason = words_on(verdict_on(place, 0, few), "room")
+    assert f"{broker(1)}, {broker(2)} would have 16 topics each, more than 15" in reason
+    busy = a_policy(cluster_placement={"warning_cpu_percent_after_loss": 25})
+    assert "30 % CPU on average, more than 25 %" in words_on(verdict_on(place, 0, busy), "room")
+    draining = a_policy(brokers={"draining": [broker(2)]}, cluster_placement={"warning_cpu_percent_after_loss": 35})
+    assert verdict_on(place, 0, draining).state is State.STOP
+
+
+def test_what_others_do_not_tell_of_their_load_is_not_known(tmp_path: Path) -> None:
+    rows = [
+        {"broker": broker(number), "read": True, "topics": 10, "leader": False, "read_milliseconds": 3}
+        for number in range(3)
+    ]
+    verdict = verdict_on(write_calm(tmp_path / "s", brokers=rows), 0)
+    assert (verdict.state, against(verdict)) == (State.UNKNOWN, ["room"])
+
+
+def test_brokers_of_one_host_share_its_processors(tmp_path: Path) -> None:
+    """Then `cluster-placement` judges them, host by host."""
+    rows = [
+        {"broker": f"one:{number}", "read": True, "topics": 10, "cpu_percent": 80.0, "leader": False}
+        | {"read_milliseconds": 3}
+        for number in range(3)
+    ]
+    bundles = [{"namespace": ORDERS, "bundle": "0x00000000_0xffffffff", "owner": "one:1", "topics": 30}]
+    tables: dict[str, Any] = {"brokers": rows, "bundles": bundles, "failovers": []}
+    facts = restart_facts(open_snapshot(write_calm(tmp_path / "s", **tables)))
+    assert restart_verdict(facts, "one:1", a_policy()).state is State.NOTE
+    tables |= found("cluster-placement", "critical", "east", brokers_lost=1)
+    facts = restart_facts(open_snapshot(write_calm(tmp_path / "t", **tables)))
+    assert against(restart_verdict(facts, "one:1", a_policy())) == ["cluster-placement"]
+
+
+def test_the_only_broker_takes_everything_along(tmp_path: Path) -> None:
+    rows = [{"broker": broker(1), "read": True, "leader": True, "topics": 10, "read_milliseconds": 3}]
+    place = write_calm(tmp_path / "s", brokers=rows)
+    assert words_on(verdict_on(place, 1), "room") == "No other broker runs: everything is gone until it is back."
+
+
+def test_an_empty_broker_needs_nobody(tmp_path: Path) -> None:
+    place = write_calm(tmp_path / "s", bundles=[])
+    few = a_policy(partition_ceiling={"warning_topics_per_broker": 1, "critical_topics_per_broker": 1})
+    assert verdict_on(place, 0, few).state is State.NOTE
+
+
+def test_a_broker_has_to_be_named(tmp_path: Path) -> None:
+    """By its id, or by its host where it is the only one there."""
+    facts = restart_facts(open_snapshot(write_calm(tmp_path / "s")))
+    assert restart_verdict(facts, "broker-01", a_policy()).broker == broker(1)
+    with pytest.raises(ConfigurationError, match=f"lists no such broker. Listed are {broker(0)}"):
+        restart_verdict(facts, "broker-9", a_policy())
