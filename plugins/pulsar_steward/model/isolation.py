@@ -120,7 +120,7 @@ def in_brief(policy: IsolationPolicy | None) -> str:
 
 
 def difference_in_brief(before: IsolationPolicy, after: IsolationPolicy) -> str:
-    """What differs between two policies in at most 13 words: patterns that come (+) and go (−), and the minimum."""
+    """What differs between two policies in at most 13 words: patterns that come (+) and go (-), and the minimum."""
     told = [
         _patterns_in_brief(name, getattr(before, name), getattr(after, name))
         for name in ("namespaces", "primary", "secondary")
@@ -131,8 +131,8 @@ def difference_in_brief(before: IsolationPolicy, after: IsolationPolicy) -> str:
 
 
 def _patterns_in_brief(name: str, before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    """``primary +10.0.2.* −10.0.1.*``, of several patterns their number: ``primary +2``; empty: the same patterns."""
-    signed = (("+", set(after).difference(before)), ("−", set(before).difference(after)))
+    """``primary +10.0.2.* -10.0.1.*``, of several patterns their number: ``primary +2``; empty: the same patterns."""
+    signed = (("+", set(after).difference(before)), ("-", set(before).difference(after)))
     told = [f"{sign}{len(some) if len(some) > 1 else _first_of([*some])[0]}" for sign, some in signed if some]
     return f"{name} {' '.join(told)}" if told else ""
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
-    from pulsar_steward.report.when import Begin
 
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
@@ -450,17 +449,10 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
     )
     begin = begin_of(batch, policy, terms, now) if now else None
     counts = "from the opening" if begin is not None and now is not None and begin.at > now else "from the answer"
-    begins = _begins(begin, now) if begin is not None and now is not None else ""
+    begins = begin.in_brief(now) if begin is not None and now is not None else ""
     takes = least_time(batch, policy)
     lasts = ""
     if takes > timedelta(minutes=terms.valid_minutes):
         lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
-    return f"{begins}Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
-
-
-def _begins(begin: Begin, now: datetime) -> str:
-    """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
-    at = time_in_words(begin.at)
-    if begin.approve_from is not None:
-        return f"Approve after {time_in_words(begin.approve_from)}, not now: the maintenance window opens {at}. "
-    return f"Begins when the maintenance window opens, {at}. " if begin.at > now else ""
+    rejected = f"Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
+    return f"{begins} {rejected}".lstrip()

@@ -271,7 +271,7 @@ def test_both_policies_of_a_group_are_told_however_long_they_are() -> None:
     change = msgspec.structs.replace(ISOLATION, before=group("3", namespaces=many), after=longer)
     batch = batch_of(a_step(change, reach=REACH, touched=NOBODY), *[a_step(a_move(), undo=None)] * 60)
     lines = card(batch, first=FIRST, former=FORMER).lines_of_request
-    told = "namespaces +stock/.* −shop/000, primary +10.0.2.* −10.0.1.*, at least 3 → 1"
+    told = "namespaces +stock/.* -shop/000, primary +10.0.2.* -10.0.1.*, at least 3 → 1"
     assert any(each.endswith(f"isolation policy {change.policy}: {told}") for each in lines)
     new = msgspec.structs.replace(change, before=None)
     lines = card(msgspec.structs.replace(batch, steps=(a_step(new, undo=None), *batch.steps[1:]))).lines_of_request
