@@ -14,7 +14,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Severity, by_size
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
-from pulsar_steward.model.setting import QuotaPolicy, SettingName
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation, SplitBundle, UnloadBundle
 from pulsar_steward.model.trouble import harm_of
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
@@ -72,6 +72,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         stays: What a rollback does not take back.
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
+        costs: What a larger quota lets topics store besides.
         beware: Other harm that the steps' warnings tell, with the number of steps.
         open: That an isolation policy is also about what matches it later.
         undo: How to undo it, and what does not come back.
@@ -90,6 +91,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     stays: str = ""
     why: str = ""
     clients: str = ""
+    costs: str = ""
     beware: tuple[str, ...] = ()
     open: str = ""
     undo: str = ""
@@ -119,7 +121,7 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
         """The lines in order; differences and evidence get the words that others leave. No change is cut."""
-        last = [self.clients, *self.beware, self.open, self.undo, *answering]
+        last = [self.clients, self.costs, *self.beware, self.open, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
         leading = (first, self.partial)
@@ -180,6 +182,7 @@ def decision_of(
         stays=_stays(plan, batch),
         why=_why(plan, batch),
         clients=_clients(batch, policy),
+        costs=_costs([step for step in batch.steps if not loses(step)]),
         beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
         open=_open(batch.steps),
         undo=_undo(batch.steps, losing),
@@ -281,8 +284,7 @@ def _changes(steps: Sequence[Step], most: int, *, brief: bool = False) -> tuple[
     more = Counter(_kind_in_words(step) for group in groups[len(shown) :] for step in group).most_common()
     told = [counted(number, one, many) for (one, many), number in more[:MAX_CHANGES]]
     told += further(sum(number for _, number in more[MAX_CHANGES:]), "other change")
-    where = "" if brief else ": on the plan's page"
-    rest = f"And {', '.join(told)}{where}." if told else ""
+    rest = f"And {', '.join(told)}." if told else ""
     return tuple(filter(None, (*(_of_all(group, brief=brief) for group in shown), rest)))
 
 
@@ -349,6 +351,21 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         lost = counted(messages, "message")
         parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost}")
     return f"{'; '.join(parts)}."
+
+
+def _costs(steps: Sequence[Step]) -> str:
+    """Bytes by which a larger size quota lets each topic store more, the most of all steps."""
+    changes = [step.change for step in steps]
+    pairs = [(each.before_in_force, each.after_in_force) for each in changes if isinstance(each, ChangeSetting)]
+    limits = [
+        (before.limit_bytes, after.limit_bytes)
+        for before, after in pairs
+        if isinstance(before, BacklogQuota) and isinstance(after, BacklogQuota) and before.limit_bytes > 0
+    ]
+    if any(after <= 0 for _, after in limits):
+        return "Topics may store without a limit."
+    more = max((after - before for before, after in limits), default=0)
+    return f"Each topic may store up to {size_in_words(more)} more." if more > 0 else ""
 
 
 def _later(losing: Sequence[Step]) -> Iterator[str]:
