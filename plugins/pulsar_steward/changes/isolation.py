@@ -17,7 +17,14 @@ from pulsar_steward.changes.kind import (
     Observation,
     changed_since,
 )
-from pulsar_steward.model.isolation import IsolationPolicy, Reach, policies_in_words, policy_in_words
+from pulsar_steward.model.isolation import (
+    IsolationPolicy,
+    Reach,
+    difference_in_brief,
+    in_brief,
+    policies_in_words,
+    policy_in_words,
+)
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SetIsolation
 from pulsar_steward.model.units import counted, named
@@ -138,6 +145,13 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
         """Both policies."""
         before, after = policies_in_words(self.change.before, self.change.after)
         return f"{self.name}: {before} → {after}"
+
+    def describe_in_brief(self) -> str:
+        """The difference of both policies; of one that is set or deleted, its first patterns."""
+        before, after = self.change.before, self.change.after
+        if before is None or after is None:
+            return f"{self.name}: {in_brief(before)} → {in_brief(after)}"
+        return f"{self.name}: {difference_in_brief(before, after)}"
 
     def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """Everybody who loses brokers, or is kept from some; None: nobody."""

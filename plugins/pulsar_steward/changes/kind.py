@@ -338,6 +338,10 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     def describe(self) -> str:
         """The change in a few words, with names unescaped."""
 
+    def describe_in_brief(self) -> str:
+        """The same in a bounded number of words: a kind that may hold any number of names counts them."""
+        return self.describe()
+
     @abstractmethod
     def warning(self, step: GuardedChange) -> ApprovalWarning | None:
         """Warning for its approver; None: there is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -74,6 +75,9 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         migrates_to: Where Pulsar's own migration sends clients of the whole cluster, or would; empty: not set.
         migrated: Whether it was begun for the whole cluster.
         unread: Parts that could not be read, with reasons: what they would tell is not known.
+        snapshot_at: Time of the snapshot that this is from; None: it is live. A snapshot has loaded topics alone, some
+            of `clusters`, and nothing of the tenant or of Pulsar's own migration: nothing of these is known to be
+            absent.
     """
 
     cluster: str
@@ -94,6 +98,7 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
     migrates_to: str = ""
     migrated: bool = False
     unread: tuple[str, ...] = ()
+    snapshot_at: datetime | None = None
 
     @property
     def replicated_to(self) -> frozenset[str]:

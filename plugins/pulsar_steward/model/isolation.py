@@ -22,7 +22,7 @@ from pulsar_steward.model.bundles import is_heartbeat
 from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class FailoverLimits(msgspec.Struct, frozen=True):
@@ -111,11 +111,48 @@ def policy_in_words(policy: IsolationPolicy | None) -> str:
     return policies_in_words(policy)[0]
 
 
+def in_brief(policy: IsolationPolicy | None) -> str:
+    """A policy in at most 20 words: of many patterns the first one, and how many more there are."""
+    if policy is None:
+        return "none"
+    short = [_first_of(each) for each in (policy.namespaces, policy.primary, policy.secondary)]
+    return _in_brief(msgspec.structs.replace(policy, namespaces=short[0], primary=short[1], secondary=short[2]))
+
+
+def difference_in_brief(before: IsolationPolicy, after: IsolationPolicy) -> str:
+    """What differs between two policies in at most 13 words: patterns that come (+) and go (-), and the minimum."""
+    told = [
+        _patterns_in_brief(name, getattr(before, name), getattr(after, name))
+        for name in ("namespaces", "primary", "secondary")
+    ]
+    if before.least_primaries != after.least_primaries:
+        told.append(f"at least {before.least_primaries:,} → {after.least_primaries:,}")
+    return ", ".join(filter(None, told)) or "the same patterns, another order or failover"
+
+
+def _patterns_in_brief(name: str, before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """``primary +10.0.2.* -10.0.1.*``, of several patterns their number: ``primary +2``; empty: the same patterns."""
+    signed = (("+", set(after).difference(before)), ("-", set(before).difference(after)))
+    told = [f"{sign}{len(some) if len(some) > 1 else _first_of([*some])[0]}" for sign, some in signed if some]
+    return f"{name} {' '.join(told)}" if told else ""
+
+
+def _first_of(patterns: Sequence[str]) -> tuple[str, ...]:
+    """One pattern, cut if it is very long, and the number of further ones."""
+    first = tuple(each if len(each) <= MAX_PATTERN else f"{each[:MAX_PATTERN]}…" for each in patterns[:1])
+    more = len(patterns) - 1
+    return (f"{first[0]} and {more:,} more",) if more > 0 else first
+
+
 def _in_brief(policy: IsolationPolicy) -> str:
     """Patterns and minimum: ``shop/.* on 10.0.1.* (2 at least)``."""
     others = f", else {' or '.join(policy.secondary)}" if policy.secondary else ""
     brokers = f"{' or '.join(policy.primary)} ({policy.least_primaries:,} at least{others})"
     return f"{' and '.join(policy.namespaces)} on {brokers}"
+
+
+MAX_PATTERN = 60
+"""Characters of a pattern where words are short."""
 
 
 def _with_threshold(policy: IsolationPolicy) -> str:

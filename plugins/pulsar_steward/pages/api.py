@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pulsar_steward.ledger.events import LedgerEvent
 from pulsar_steward.ledger.history import Filter, Page, PlanLine, history
 from pulsar_steward.ledger.verify import IntegrityReport
+from pulsar_steward.model.staged_move import StagedMove
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
@@ -27,11 +28,12 @@ from pulsar_steward.pages.findings import (
     findings_page,
     sections,
 )
+from pulsar_steward.pages.moves import observed_move
 from pulsar_steward.pages.placement import Failovers, failovers
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.restarts import BrokerRestart, ClusterUpgrade, broker_restarts, cluster_upgrade
-from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.sources import newest_of
 from pulsar_steward.pages.troubles import all_troubles
 from pulsar_steward.report.checkup.document import TroubleReport
 
@@ -78,18 +80,6 @@ def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None 
     return Response(shown_json(msgspec.json.encode(value)), status, headers, "application/json")
 
 
-def newest_of(sources: Sources, cluster: str) -> Snapshot:
-    """A cluster's newest diagnosed snapshot.
-
-    Raises:
-        NotKnown: If there is none.
-    """
-    snapshot = sources.newest(cluster) if cluster in sources.shelf.clusters() else None
-    if snapshot is None:
-        raise NotKnown(f"cluster {cluster!r} has no diagnosed snapshot")
-    return snapshot
-
-
 @dataclass(frozen=True)
 class Api:
     """The API's responses; each method is a route."""
@@ -107,6 +97,7 @@ class Api:
             **{f"/clusters/{{cluster}}/{name}": (self._of_newest(name), _OF_NEWEST[name][1]) for name in _OF_NEWEST},
             "/clusters/{cluster}/plans": (self.plans, tuple[PlanLine, ...]),
             "/plans/{plan_id}": (self.plan, PlanView),
+            "/moves": (self.move, StagedMove),
             "/history": (self.history, Page),
             "/chain": (self.chain, IntegrityReport),
         }
@@ -147,6 +138,10 @@ class Api:
     def plan(self, plan_id: str) -> Response:
         """A plan with everything that became of it."""
         return as_json(plan_view(self.sources, plan_id))
+
+    def move(self, namespace: str, source: Annotated[str, Query(alias="from")], to: str) -> Response:
+        """Stages of moving a namespace from one cluster to another, as far as their newest snapshots tell."""
+        return as_json(observed_move(self.sources, namespace, source, to))
 
     def history(
         self,

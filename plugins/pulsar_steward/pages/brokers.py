@@ -14,7 +14,7 @@ from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.rows import BrokerRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pages.sources import Sources
@@ -54,7 +54,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         bundles: Number of its bundles.
         heat: Throughput relative to the busiest cell, from 0 to 1.
-        target: Target broker of a move in a waiting plan; None: it stays.
+        target: Target broker of a move in a waiting plan; None: it stays. Bundles that move have a cell of their own,
+            before all others.
     """
 
     name: str
@@ -76,6 +77,15 @@ _BUNDLES = """
     from (select *, coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0) as rate from bundles
         where topics > 0)
     order by topics desc, namespace, bundle"""
+
+
+_MOVING = """
+    with moving as (select * from bundles where list_contains($names, namespace || '/' || bundle))
+    select owner, {'name': namespace || '/' || bundle, 'bundles': 1, 'topics': coalesce(topics, 0),
+        'bytes_per_second': rate, 'heat': rate / greatest((select max(coalesce(throughput_in_bytes, 0)
+            + coalesce(throughput_out_bytes, 0)) from bundles where topics > 0), rate, 1)} as cell
+    from (select *, coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0) as rate from moving)
+    order by topics desc nulls last, namespace, bundle"""
 
 
 class BundleShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,12 +123,14 @@ class BundleMap(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         most_topics: Topics of the fullest broker, whose row fills the width of the map.
         not_drawn: Number of brokers that are not drawn; each has fewer topics.
+        most_moving: The most cells of a broker that a waiting plan moves.
     """
 
     shelves: tuple[Shelf, ...]
     most_topics: int
     bundles: int
     not_drawn: int
+    most_moving: int = 0
 
 
 def broker_rows(sources: Sources, snapshot: Snapshot) -> tuple[Broker, ...]:
@@ -160,12 +172,31 @@ def bundle_map(sources: Sources, snapshot: Snapshot, plans: Iterable[Plan]) -> B
     drawn = sources.kept_large.get(("bundles", snapshot.uri), lambda: _map(snapshot))
     if not (targets := _targets(plans)):
         return drawn
-    replace = msgspec.structs.replace
-    shelves = tuple(
-        replace(shelf, cells=tuple(replace(cell, target=targets.get(cell.name)) for cell in shelf.cells))
-        for shelf in drawn.shelves
+    names = tuple(sorted(targets))
+    rows = sources.kept_large.get(
+        ("moving", snapshot.uri, names), lambda: snapshot.select(_MOVING, _OwnedCell, names=list(names))
     )
-    return replace(drawn, shelves=shelves)
+    moving: defaultdict[str | None, list[Cell]] = defaultdict(list)
+    for row in rows:
+        moving[row.owner].append(msgspec.structs.replace(row.cell, target=targets[row.cell.name]))
+    shelves = tuple(_with_moving(shelf, moving[shelf.broker]) for shelf in drawn.shelves)
+    most = max((len(moving[shelf.broker]) for shelf in shelves), default=0)
+    return msgspec.structs.replace(drawn, shelves=shelves, most_moving=most)
+
+
+def _with_moving(shelf: Shelf, moving: Sequence[Cell]) -> Shelf:
+    """A broker's bundles with those first that move; those without a cell of their own leave the one of all others."""
+    names = {cell.name for cell in moving}
+    others = [cell for cell in shelf.cells if cell.name not in names]
+    own = {cell.name for cell in shelf.cells}
+    left = [cell for cell in moving if cell.name not in own and cell.topics]
+    if left and others:
+        last = others[-1]
+        last = msgspec.structs.replace(
+            last, bundles=last.bundles - len(left), topics=last.topics - sum(cell.topics for cell in left)
+        )
+        others[-1:] = [last] if last.bundles > 0 else []
+    return msgspec.structs.replace(shelf, cells=(*moving, *others))
 
 
 def _map(snapshot: Snapshot) -> BundleMap:

@@ -32,7 +32,7 @@ from pulsar_steward.model.risk import Worth, worth_of
 from pulsar_steward.model.system import System
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.pages.troubles import TroublesInShort, troubles_in_short
+from pulsar_steward.pages.troubles import TREND, TroublesInShort, troubles_in_short
 from pulsar_steward.report.overview import STALE_AT_LEAST, SnapshotSummary, summary_of
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.counts import ClusterStates
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.snapshots.read import Snapshot
-
-TREND = 24
-"""Number of snapshots in a card's trend."""
 
 STALE_AFTER = 3
 """Age from which a snapshot is stale, as a multiple of the usual interval between snapshots."""

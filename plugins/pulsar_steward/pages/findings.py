@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pulsar_steward.checks.registry import BY_ID, groups_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS
+from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.pages.clusters import title_of
 from pulsar_steward.pages.troubles import troubles_in
 
@@ -45,12 +46,16 @@ _SORTED_BY = {
 }
 
 
+_PARTITION = r"-partition-\d+( .*)?$"
+
+
 class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Filter for findings; an empty field does not filter.
 
     Attributes:
         text: Part of the subject or the evidence, in upper or lower case.
         subject: The whole subject, as it is.
+        together: True: findings of one check on partitions of one topic are one row, the first one.
         page: Number of the page, from 1.
     """
 
@@ -59,6 +64,7 @@ class FindingQuery(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     subject: str = ""
     order: Order = Order.SEVERITY
+    together: bool = False
     page: int = 1
     size: int = PAGE
 
@@ -74,6 +80,8 @@ class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         first_seen: Time of the first of the consecutive snapshots with it.
         trouble_id: Its trouble; every listed finding has one.
+        alike: Number of findings that the row stands for, itself included.
+        topic: The topic of these; empty: the row stands for itself.
     """
 
     check_id: str
@@ -84,6 +92,8 @@ class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
     first_seen: datetime
     snapshots_in_a_row: int
     trouble_id: str
+    alike: int = 1
+    topic: str = ""
 
 
 class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,10 +148,12 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> 
     """The requested page of findings; the last one if there are fewer pages."""
     listed = sources.kept_large.get(("findings", snapshot.uri), lambda: _Listed(snapshot))
     places = listed.asked_for(asked)
+    rows = listed.together(places) if asked.together else pa.table({"place": places, "alike": [1] * len(places)})
     size = min(max(asked.size, 1), MAX_PAGE)
-    pages = max(-(-len(places) // size), 1)
+    pages = max(-(-len(rows) // size), 1)
     page = min(max(asked.page, 1), pages)
-    some = listed.table.take(places.slice((page - 1) * size, size))
+    on_page = rows.slice((page - 1) * size, size)
+    some = listed.table.take(on_page["place"]).append_column("alike", on_page["alike"])
     meta, troubles = sources.summary(snapshot).meta, troubles_in(sources, snapshot).of
     found = tuple(
         FindingRow(
@@ -153,6 +165,8 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: FindingQuery) -> 
             first_seen=row["first_seen"] or meta.taken_at,
             snapshots_in_a_row=row["snapshots_in_a_row"] or 1,
             trouble_id=troubles[row["check_id"], row["severity"], row["subject"]],
+            alike=row["alike"],
+            topic=partitioned_topic(row["subject"].partition(" ")[0]) if row["alike"] > 1 else "",
         )
         for row in some.to_pylist()
     )
@@ -168,6 +182,18 @@ class _Listed:
         ranks = pc.index_in(table["severity"], value_set=pa.array([each.value for each in Severity]))
         self.table = table.append_column("rank", ranks).combine_chunks()
         self._orders: dict[Order, pa.Array] = {}
+        self._alike: pa.Array | None = None
+
+    def together(self, places: pa.Array) -> pa.Table:
+        """The first place of each check, severity and topic among these, in their order, and how many it stands for."""
+        if self._alike is None:
+            topics = pc.replace_substring_regex(self.table["subject"], _PARTITION, r"\1")
+            key = pc.binary_join_element_wise(self.table["check_id"], self.table["severity"], topics, " ")
+            self._alike = key.dictionary_encode().combine_chunks().indices
+        keys = {"key": self._alike.take(places), "place": places, "at": pa.array(range(len(places)))}
+        groups = pa.table(keys).group_by("key", use_threads=False)
+        first = groups.aggregate([("place", "first"), ("at", "min"), ("at", "count")]).sort_by("at_min")
+        return first.select(["place_first", "at_count"]).rename_columns(["place", "alike"])
 
     def asked_for(self, asked: FindingQuery) -> pa.Array:
         """Places of the matching findings, in their order."""

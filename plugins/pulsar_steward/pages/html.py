@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 
 from pulsar_steward.errors import SnapshotError, StewardError
@@ -19,17 +19,18 @@ from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.pages.api import Api, Before, FindingsAsked, as_json, chosen_of, newest_of
+from pulsar_steward.pages.api import Api, Before, FindingsAsked, as_json, chosen_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, bundle_row, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards, cluster_trends
 from pulsar_steward.pages.findings import FindingQuery, Order, findings_page, sections
+from pulsar_steward.pages.moves import clusters_to_move_between, observed_move
 from pulsar_steward.pages.placement import LISTED_FAILOVERS, failovers
 from pulsar_steward.pages.plan_data import MAX_EVENTS, Verification, story_csv
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, Renderer, asset, below_api, link_to
 from pulsar_steward.pages.restarts import broker_restarts, cluster_upgrade
-from pulsar_steward.pages.sources import NotKnown, NotUnderstood
+from pulsar_steward.pages.sources import NotKnown, NotUnderstood, newest_of
 from pulsar_steward.pages.troubles import all_troubles, sparks, trouble_view, troubles_since
 from pulsar_steward.planners.upgrade.model import TARGET, Part
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
@@ -66,6 +67,7 @@ class Pages:
             ("/clusters/{cluster}", self.cluster),
             ("/clusters/{cluster}/troubles/{trouble_id}", self.trouble),
             ("/clusters/{cluster}/upgrade", self.upgrade),
+            ("/moves", self.move),
             ("/plans/{plan_id}", self.plan),
             ("/plans/{plan_id}/steps/{step_id}", self.step),
             ("/question", self.question),
@@ -93,10 +95,12 @@ class Pages:
         brokers: Literal["", "all"] = "",
         since: Literal["", "1h", "8h", "24h"] = "",
         bundle: str = "",
+        each: Literal["", "1"] = "",
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
+        asked = msgspec.structs.replace(asked, together=not each)
         (card,) = cluster_cards(self.sources, cluster)
-        values = _of_snapshot(self.sources, card.cluster, asked, [each.plan_id for each in card.waiting], bundle)
+        values = _of_snapshot(self.sources, card.cluster, asked, [waits.plan_id for waits in card.waiting], bundle)
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = newest_plans(self.sources, cluster)
@@ -136,6 +140,19 @@ class Pages:
         parts = {part: [each for each in view.report.lines if each.part is part] for part in Part}
         of_report: dict[str, Any] = {"caveat": CAVEAT, "line_text": line_text, "target": TARGET}
         return self.renderer.page(request, "upgrade.html.j2", card=card, view=view, parts_of=parts, **of_report)
+
+    def move(
+        self,
+        request: Request,
+        namespace: str = "",
+        source: Annotated[str, Query(alias="from")] = "",
+        to: str = "",
+    ) -> Response:
+        """The stages of moving a namespace; without its name and both clusters, a form that asks for them."""
+        asked = {"namespace": namespace.strip(), "source": source, "target": to}
+        move = observed_move(self.sources, *asked.values()) if all(asked.values()) else None
+        clusters = clusters_to_move_between(self.sources)
+        return self.renderer.page(request, "move.html.j2", asked=asked, move=move, clusters=clusters)
 
     def plan(self, request: Request, plan_id: str) -> Response:
         """A plan, step by step, with its outcome."""

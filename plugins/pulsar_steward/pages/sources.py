@@ -126,3 +126,15 @@ class Sources:
             SnapshotError: If it cannot be read.
         """
         return self.kept.get(("summary", snapshot.uri), lambda: summary_of(snapshot))
+
+
+def newest_of(sources: Sources, cluster: str) -> Snapshot:
+    """A cluster's newest diagnosed snapshot.
+
+    Raises:
+        NotKnown: If there is none.
+    """
+    snapshot = sources.newest(cluster) if cluster in sources.shelf.clusters() else None
+    if snapshot is None:
+        raise NotKnown(f"cluster {cluster!r} has no diagnosed snapshot")
+    return snapshot

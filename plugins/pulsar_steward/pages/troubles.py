@@ -14,7 +14,8 @@ from pulsar_steward.ledger.history import plan_lines
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.finding import Finding, Severity, by_size
 from pulsar_steward.model.measures import IN_BYTES, TOPIC_BACKLOG
-from pulsar_steward.model.trouble import Harm
+from pulsar_steward.model.topics import partitioned_topic
+from pulsar_steward.model.trouble import Harm, is_topic
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
 from pulsar_steward.report.checkup.document import Counts, SinceLook, TroubleReport, pressing
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 
 FindingKey = tuple[str, str, str]
 """A finding's check, severity and subject."""
+
+TREND = 24
+"""Number of snapshots in a card's or a trouble's trend."""
+
+LINE = 2
+"""Points that a line needs."""
 
 LISTED = 10
 """Number of subjects that a trouble's page lists."""
@@ -113,7 +120,8 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         words: The trouble in a sentence, without its headline and its plans.
         plan_id: The plan with its batch; None: nothing is proposed.
-        affected: The largest subjects that it meets.
+        affected: The largest subjects that it meets; of partitions of one topic the largest.
+        partitions: Further partitions of the topic of each of these.
         more: Number of further subjects, listed or not.
         trend: A figure of the largest one; None: no snapshot has one.
         kind: Kind of batches that are for such a trouble; None: there is none.
@@ -123,6 +131,7 @@ class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     plan_id: str | None
     affected: tuple[Finding, ...]
+    partitions: tuple[int, ...]
     more: int
     trend: TroubleTrend | None
     kind: str | None
@@ -192,16 +201,27 @@ def trouble_view(sources: Sources, snapshot: Snapshot, trouble_id: str) -> Troub
     if trouble is None:
         raise NotKnown(f"the newest snapshot shows no trouble {trouble_id!r}: it is over, or it does other harm by now")
     affected = by_size(found.met[trouble_id])
+    together: dict[str, list[Finding]] = {}
+    for each in affected:
+        together.setdefault(_without_partition(each.subject), []).append(each)
+    shown = list(together.values())[:LISTED]
     kinds = (BY_ID[each].remedied_by for each in trouble.check_ids if each in BY_ID)
     return TroubleView(
         trouble=trouble,
         words=before_proposal(trouble),
         plan_id=found.plan_id if trouble.batch_id else None,
-        affected=affected[:LISTED],
-        more=max(trouble.affected - LISTED, 0),
+        affected=tuple(alike[0] for alike in shown),
+        partitions=tuple(len(alike) - 1 for alike in shown),
+        more=max(trouble.affected - sum(map(len, shown)), 0),
         trend=_trend(sources, snapshot, affected[0]),
         kind=next(filter(None, kinds), None),
     )
+
+
+def _without_partition(subject: str) -> str:
+    """A subject with its partitioned topic in place of a partition."""
+    name, blank, rest = subject.partition(" ")
+    return f"{partitioned_topic(name) if is_topic(name) else name}{blank}{rest}"
 
 
 def _newest_plan(sources: Sources, cluster: str) -> Plan | None:
@@ -227,11 +247,13 @@ def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> Cluste
     summary = sources.summary(snapshot)
     checks = check_reports(snapshot.findings(as_judged=True), summary.verdicts, checks_of(summary.meta.system))
     joined, proposed = troubles_found(checks), (plan.batches, plan.notes) if plan else ((), ())
-    partial, servers = bool(summary.meta.unread), summary.meta.servers
+    meta, partial = summary.meta, bool(summary.meta.unread)
     return ClusterTroubles(
         counts=counts_of(checks),
         plan_id=plan.plan_id if plan else None,
-        reports=tuple(trouble_report(each, *proposed, servers, partial=partial) for each in joined),
+        reports=tuple(
+            trouble_report(each, *proposed, meta.servers, cluster=meta.cluster, partial=partial) for each in joined
+        ),
         met={each.trouble_id: each.met for each in joined},
         of={
             (one.check_id, one.severity.value, one.subject): each.trouble_id for each in joined for one in each.findings
@@ -239,13 +261,32 @@ def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> Cluste
     )
 
 
+def _counts(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTrend | None:
+    """Findings like this one by snapshot, listed or not; None: it was always this one alone."""
+    cluster = sources.summary(snapshot).meta.cluster
+    past = [sources.summary(each) for each in sources.shelf.diagnosed(cluster, TREND, whole=False)]
+    past = [each for each in past if not each.meta.unread]  # the number of a partial snapshot is a lower bound
+    seen = [(each.meta.taken_at, each.found.get((largest.check_id, largest.severity))) for each in reversed(past)]
+    values = [float(each.count) if each else 0.0 for _, each in seen]
+    if len(values) < LINE or max(values) <= 1:
+        return None
+    return TroubleTrend(
+        subject=f"{largest.severity} findings of {largest.check_id}",
+        in_bytes=False,
+        times=tuple(at for at, _ in seen),
+        values=tuple(values),
+        limit=None,
+    )
+
+
 def _trend(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTrend | None:
+    """Backlog of the largest subject, where snapshots have it, else how many findings there were."""
     subject = largest.subject.partition(" ")[0]
     rows = sources.kept_large.get(("trend rows", snapshot.uri), snapshot.trends)
     own = [row for row in rows if row.subject == subject]
     points = [row for row in own if own[0].measure == row.measure]
-    if len(points) < 2:  # noqa: PLR2004 - a line needs two points
-        return None
+    if len(points) < LINE:
+        return _counts(sources, snapshot, largest)
     limit = largest.figures.get("limit_bytes", 0) if points[0].measure == TOPIC_BACKLOG else 0
     return TroubleTrend(
         subject=subject,

@@ -70,7 +70,12 @@ def warnings(
         told = [line for step, warning in each[:MAX_ROWS] for line in lines_of(step, warning)]
         more = further(len(each) - MAX_ROWS, "more such step")
         whole = _sum_of_losses([step for step, _ in each]) if len(each) > 1 else ()
-        yield f"{counted(len(each), 'step')}: {headline}", [*whole, *told, *more]
+        yield on_steps(headline, len(each)), [*whole, *told, *more]
+
+
+def on_steps(headline: str, number: int) -> str:
+    """A warning's headline with the number of its steps: ``Stops producers (60 steps)``."""
+    return f"{headline[:1].upper()}{headline[1:]} ({counted(number, 'step')})"
 
 
 def warning_of(step: Step) -> ApprovalWarning | None:

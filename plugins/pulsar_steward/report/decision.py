@@ -14,11 +14,11 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Severity, by_size
 from pulsar_steward.model.loss import NOTHING_LOST, Loss, size_in_words, total
-from pulsar_steward.model.setting import QuotaPolicy, SettingName
-from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SetIsolation, SplitBundle, UnloadBundle
 from pulsar_steward.model.trouble import harm_of
 from pulsar_steward.model.units import MINUTE, counted, seconds_in_words, time_in_words
-from pulsar_steward.report.approval_group import further, warning_of
+from pulsar_steward.report.approval_group import further, on_steps, warning_of
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import begin_of, least_time, seconds_without_service
 from pulsar_steward.report.worth import grave_findings, worth_in_brief
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.approval_terms import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
-    from pulsar_steward.report.when import Begin
 
 MAX_CHANGES = 2
 """Changes that the card shows one by one."""
@@ -54,6 +53,7 @@ LEAST_WORDS = 6
 """A line that would have to be cut to fewer words is left out."""
 
 
+YOURS = " The second approval is yours."
 TROUBLE_STAYS, NOTHING_CHANGES = "If rejected, the trouble stays.", "If rejected, nothing changes."
 """What goes without saying: left out where words are short."""
 
@@ -68,9 +68,11 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         worth: What the batch solves, with its risk.
         changed: Differences from the question that this one replaces.
         changes: The first changes, each from its old to its new value, and the number of further ones.
+        first_change: The first of them alone, in few words, and the number of further ones.
         stays: What a rollback does not take back.
         why: The gravest finding.
         clients: Who is cut off, for how long, and what is delivered again or lost on the way.
+        costs: What a larger quota lets topics store besides.
         beware: Other harm that the steps' warnings tell, with the number of steps.
         open: That an isolation policy is also about what matches it later.
         undo: How to undo it, and what does not come back.
@@ -85,9 +87,11 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
     worth: str = ""
     changed: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    first_change: tuple[str, ...] = ()
     stays: str = ""
     why: str = ""
     clients: str = ""
+    costs: str = ""
     beware: tuple[str, ...] = ()
     open: str = ""
     undo: str = ""
@@ -116,23 +120,16 @@ class DecisionCard(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(filter(None, (self.worth, *self.changes, self.stays, *self.changed)))
 
     def _fitting(self, first: str, answering: tuple[str, ...]) -> tuple[str, ...]:
-        """The lines in order; differences and evidence get the words that others leave, the first change its own."""
-        last = [self.clients, *self.beware, self.open, self.undo, *answering]
+        """The lines in order; differences and evidence get the words that others leave. No change is cut."""
+        last = [self.clients, self.costs, *self.beware, self.open, self.undo, *answering]
         stays = _cut_to(self.stays.split(), MAX_WORDS_STAYING)
         changes = self.changes
         leading = (first, self.partial)
         left = MAX_WORDS - _words(self.headline, *leading, *changes, stays, *last)
         if left < 0:  # the plan's page has all of it
             last = [each for each in last if each not in {self.without_loss, TROUBLE_STAYS, NOTHING_CHANGES}]
-            over = _words(self.headline, *leading, *changes[:1], stays, *last) - MAX_WORDS
-            # Only an isolation policy is as long: it may have any number of patterns.
-            first_change = _split(changes[:1])
-            changes = tuple(_cut_to(words, max(len(words) - max(over, 0), LEAST_WORDS)) for words in first_change)
+            changes, leading = self.first_change, (first.removesuffix(YOURS), self.partial)
         return tuple(filter(None, (*leading, *changes, stays, *_cut((*self.changed, self.why), left), *last)))
-
-
-def _split(lines: Sequence[str]) -> list[list[str]]:
-    return [each.split() for each in lines]
 
 
 def _words(*lines: str) -> int:
@@ -141,7 +138,7 @@ def _words(*lines: str) -> int:
 
 def _cut(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Lines of at most so many words together: a longer one is cut, or empty where little would be left."""
-    words = _split(lines)
+    words = [each.split() for each in lines]
     before = accumulate((len(each) for each in words), initial=0)
     return tuple(_cut_to(each, most - used) for each, used in zip(words, before, strict=False))
 
@@ -180,10 +177,12 @@ def decision_of(
         partial=_partial(plan.lacking),
         worth="; ".join(filter(None, (f"Risk: {risk}", _worth(batch)))) + ".",
         changed=_differences(batch, former) if former else (),
-        changes=tuple(_changes(batch.steps)),
+        changes=_changes(batch.steps, MAX_CHANGES),
+        first_change=_changes(batch.steps, 1, brief=True),
         stays=_stays(plan, batch),
         why=_why(plan, batch),
         clients=_clients(batch, policy),
+        costs=_costs([step for step in batch.steps if not loses(step)]),
         beware=(*_later(losing), *_beware(step for step in batch.steps if not loses(step))),
         open=_open(batch.steps),
         undo=_undo(batch.steps, losing),
@@ -252,7 +251,7 @@ def _first(batch: Batch, first: RecordedAnswer) -> str:
     extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
     name = first.answered_by or "somebody"
     name = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
-    return f"{name} approved {extent} at {time_in_words(first.answered_at)}. The second approval is yours."
+    return f"{name} approved {extent} at {time_in_words(first.answered_at)}.{YOURS}"
 
 
 def _differences(batch: Batch, former: Former) -> tuple[str, ...]:
@@ -268,24 +267,54 @@ def _worth(batch: Batch) -> str:
     return f"fixes {found}" if found else ""
 
 
-def _changes(steps: Sequence[Step]) -> Iterator[str]:
-    """The most frequent changes, first those that delete messages, or begin the batch; of more, how many there are."""
-    by_words: dict[str, list[Step]] = {}
+def _changes(steps: Sequence[Step], most: int, *, brief: bool = False) -> tuple[str, ...]:
+    """All changes if they are at most so many, else the first one; then how many more steps there are, by kind.
+
+    First come changes that delete messages, or begin the batch, then the most frequent ones.
+    """
+    alike: dict[str, list[Step]] = {}
     for step in steps:
-        words = kind_of(step.change).describe().replace(f" of {step.change.namespace}:", ":", 1)
-        by_words.setdefault(words, []).append(step)
+        alike.setdefault(_described(step), []).append(step)
     kind = type(steps[0].change)
-    ordered = sorted(
-        by_words.items(),
-        key=lambda item: (not any(map(loses, item[1])), not isinstance(item[1][0].change, kind), -len(item[1])),
-    )[:MAX_CHANGES]
-    more = len(steps) - sum(len(alike) for _, alike in ordered)
-    for words, alike in ordered[:1] if more else ordered:
-        namespaces = {step.change.namespace for step in alike}
-        first = min(namespaces)
-        where = f"{first}: " if len(namespaces) == 1 else f"{counted(len(namespaces), 'namespace')}: "
-        of_all = f"{counted(len(steps), 'step')}, such as: " if more else ""
-        yield f"{of_all}{'' if first in words else where}{words}"
+    groups = sorted(
+        alike.values(),
+        key=lambda each: (not any(map(loses, each)), not isinstance(each[0].change, kind), -len(each)),
+    )
+    shown = groups if len(groups) <= most else groups[:1]
+    more = Counter(_kind_in_words(step) for group in groups[len(shown) :] for step in group).most_common()
+    told = [counted(number, one, many) for (one, many), number in more[:MAX_CHANGES]]
+    told += further(sum(number for _, number in more[MAX_CHANGES:]), "other change")
+    rest = f"And {', '.join(told)}." if told else ""
+    return tuple(filter(None, (*(_of_all(group, brief=brief) for group in shown), rest)))
+
+
+def _described(step: Step, *, brief: bool = False) -> str:
+    kind = kind_of(step.change)
+    words = kind.describe_in_brief() if brief else kind.describe()
+    return words.replace(f" of {step.change.namespace}:", ":", 1)
+
+
+def _of_all(alike: Sequence[Step], *, brief: bool) -> str:
+    """Steps that make the same change, with their namespaces."""
+    words, namespaces = _described(alike[0], brief=brief), {step.change.namespace for step in alike}
+    first = min(namespaces)
+    where = first if len(namespaces) == 1 else counted(len(namespaces), "namespace")
+    return words if first in words else f"{where}: {words}"
+
+
+def _kind_in_words(step: Step) -> tuple[str, str]:
+    """The kind of a change, in the singular and in the plural."""
+    match step.change:
+        case UnloadBundle():
+            return "move", "moves"
+        case SplitBundle():
+            return "split", "splits"
+        case DeleteSubscription():
+            return "deletion", "deletions"
+        case ChangeSetting(name=name):
+            return f"change of {name}", f"changes of {name}"
+        case _:
+            return "other change", "other changes"
 
 
 def _stays(plan: Plan, batch: Batch) -> str:
@@ -311,7 +340,7 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         topics = counted(number, "partition is", "partitions are") if number else "its bundles are"
         number = sum(step.touched.clients for step in moving)
         clients = counted(number, "client reconnects", "clients reconnect") if number else "no client is connected"
-        parts = [f"{topics} not served for {lasts}, one bundle after the other", clients]
+        parts = [f"{topics} not served for {lasts}{', bundle by bundle' if len(moving) > 1 else ''}", clients]
     if coordinators:
         parts.append(counted(coordinators, "transaction coordinator pauses", "transaction coordinators pause"))
     if again := sum(step.moving_messages.again for step in moving):
@@ -322,6 +351,21 @@ def _clients(batch: Batch, policy: Policy | None) -> str:
         lost = counted(messages, "message")
         parts.append(f"{counted(volatile, 'non-persistent topic loses', 'non-persistent topics lose')} up to {lost}")
     return f"{'; '.join(parts)}."
+
+
+def _costs(steps: Sequence[Step]) -> str:
+    """Bytes by which a larger size quota lets each topic store more, the most of all steps."""
+    changes = [step.change for step in steps]
+    pairs = [(each.before_in_force, each.after_in_force) for each in changes if isinstance(each, ChangeSetting)]
+    limits = [
+        (before.limit_bytes, after.limit_bytes)
+        for before, after in pairs
+        if isinstance(before, BacklogQuota) and isinstance(after, BacklogQuota) and before.limit_bytes > 0
+    ]
+    if any(after <= 0 for _, after in limits):
+        return "Topics may store without a limit."
+    more = max((after - before for before, after in limits), default=0)
+    return f"Each topic may store up to {size_in_words(more)} more." if more > 0 else ""
 
 
 def _later(losing: Sequence[Step]) -> Iterator[str]:
@@ -336,13 +380,13 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
     told = (warning.headline_after(step.guards) for step in steps if (warning := warning_of(step)))
     warnings = Counter(told).most_common()
     for words, number in warnings[:MAX_WARNINGS]:
-        yield f"{counted(number, 'step')}: {words}."
+        yield f"{on_steps(words, number)}."
     yield from further(len(warnings) - MAX_WARNINGS, "more kind of warning")
 
 
 def _open(steps: Sequence[Step]) -> str:
     sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
-    return "Namespaces and brokers that match later join the group." if sets else ""
+    return "Later matches join the group." if sets else ""
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
@@ -422,17 +466,10 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
     )
     begin = begin_of(batch, policy, terms, now) if now else None
     counts = "from the opening" if begin is not None and now is not None and begin.at > now else "from the answer"
-    begins = _begins(begin, now) if begin is not None and now is not None else ""
+    begins = begin.in_brief(now) if begin is not None and now is not None else ""
     takes = least_time(batch, policy)
     lasts = ""
     if takes > timedelta(minutes=terms.valid_minutes):
         lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
-    return f"{begins}Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
-
-
-def _begins(begin: Begin, now: datetime) -> str:
-    """The begin, where maintenance windows defer or prevent it, as a sentence to be continued; else empty."""
-    at = time_in_words(begin.at)
-    if begin.approve_from is not None:
-        return f"Approve after {time_in_words(begin.approve_from)}, not now: the maintenance window opens {at}. "
-    return f"Begins when the maintenance window opens, {at}. " if begin.at > now else ""
+    rejected = f"Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
+    return f"{begins} {rejected}".lstrip()

@@ -199,14 +199,15 @@ def _how_worse(then: TroubleReport, now: TroubleReport, *, counted: bool) -> str
 
 
 def _growth(then: TroubleReport, now: TroubleReport) -> str:
+    before, size = then.bytes or 0, now.bytes or 0
+    larger = ""
+    if before and size > before * MUCH_MORE:
+        larger = f"{bytes_in_words(before, rounded=True)} → {bytes_in_words(size, rounded=True)}"
     if now.affected > then.affected:
-        return f"{then.affected:,} → {now.affected:,}"
+        return ", ".join(filter(None, (larger, f"{then.affected:,} → {now.affected:,}")))
     if now.found.critical > then.found.critical:
         return f"{then.found.critical:,} → {now.found.critical:,} critical"
     came = [each for each in now.subjects if each not in then.subjects]
     if came and now.harm in GRAVE and _all_listed(now) and _all_listed(then):
         return f"{len(came):,} came: {came[0]}"
-    before, size = then.bytes or 0, now.bytes or 0
-    if before and size > before * MUCH_MORE:
-        return f"{bytes_in_words(before, rounded=True)} → {bytes_in_words(size, rounded=True)}"
-    return ""
+    return larger

@@ -38,6 +38,13 @@ class Begin(NamedTuple):
     at: datetime
     approve_from: datetime | None = None
 
+    def in_brief(self, now: datetime) -> str:
+        """Sentence on maintenance windows that defer or prevent it; empty: none does."""
+        at = time_in_words(self.at)
+        if self.approve_from is not None:
+            return f"Approve after {time_in_words(self.approve_from)}, not now: the maintenance window opens {at}."
+        return f"Begins when the maintenance window opens, {at}." if self.at > now else ""
+
 
 def begin_of(batch: Batch, policy: Policy, terms: Terms, now: datetime) -> Begin:
     """Begin of a batch if it were approved now."""
@@ -64,10 +71,7 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
         )
         if most is not None and begin.at >= now + timedelta(minutes=most):
             reason = f"at this risk an approval counts {counted(most // 60, 'hour')} from your answer at most"
-        yield (
-            f"No maintenance window is open, and the next one opens at {time_in_words(begin.at)}. An approval given now"
-            f" would be refused: {reason}. Approve it after {time_in_words(begin.approve_from)}, or in the window."
-        )
+        yield f"{begin.in_brief(now)} An approval given now would be refused: {reason}."
         return
     closes = closing(windows, begin.at)
     if begin.at == now:
@@ -76,9 +80,8 @@ def when(batch: Batch, policy: Policy, terms: Terms, now: datetime, moved: MoveT
     else:
         bounded = f", and end {counted(most // 60, 'hour')} after your answer at the latest" if most is not None else ""
         yield (
-            "No maintenance window is open (guards.windows). Once approved, it waits for the one that opens at"
-            f" {time_in_words(begin.at)}; everything is looked at again then, and the {terms.valid_minutes:,} min that"
-            f" your approval counts begin there{bounded}."
+            f"{begin.in_brief(now)} Everything is looked at again then, and the {terms.valid_minutes:,} min that your"
+            f" approval counts begin there{bounded}."
         )
     counts_until = good_until(now, terms.valid_minutes, policy.approval.wait_for_window_minutes, windows, most)
     yield _takes(takes, begin.at, closes, counts_until)

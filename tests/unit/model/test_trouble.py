@@ -7,11 +7,13 @@ from collections import Counter
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, QuotaFigures, Severity
-from pulsar_steward.model.trouble import BySeverityAndNamespace, Harm, troubles_of
+from pulsar_steward.model.trouble import BySeverityAndNamespace, Harm, harm_of, troubles_of
+from tests.builders import a_finding
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -171,6 +173,38 @@ def test_a_crowded_topic_and_its_broker_are_one_trouble() -> None:
     for why, (broker, figures) in apart.items():
         joined = troubles(crowd, found("broker-load-skew", broker, figures=figures))
         assert [each.root for each in joined] == ["consumer-fanout", "broker-load-skew"], why
+
+
+def test_what_a_crowded_topic_makes_hot_or_busy_belongs_to_it() -> None:
+    """Its bundle, by the bundle's own evidence, and its broker's few threads, where it has most of the connections."""
+    figures = {"consumers": 9_000}
+    crowd = found("consumer-fanout", TOPIC, evidence=f"{TOPIC} on b-1:8080 has 9 consumers.", figures=figures)
+    hot = f"Bundle 0x0_0x1 carries much. {TOPIC} has 99 % of its clients: a split cannot help, more partitions can."
+    for evidence, roots in (
+        (hot, ["consumer-fanout"]),
+        (hot.replace(TOPIC, f"{TOPIC}-2"), ["consumer-fanout", "hot-bundle"]),
+        (hot.replace("of its clients", "of its throughput"), ["consumer-fanout", "hot-bundle"]),
+    ):
+        joined = troubles(crowd, found("hot-bundle", "shop/orders/0x0_0x1", evidence=evidence))
+        assert [each.root for each in joined] == roots
+    for broker, figures, roots in (
+        ("b-1:8080", {"connections": 10_000}, ["consumer-fanout"]),
+        ("b-2:8080", {"connections": 10_000}, ["consumer-fanout", "entry-cache-size"]),
+        ("b-1:8080", {"connections": 20_000}, ["consumer-fanout", "entry-cache-size"]),
+        ("b-1:8080", {"topics": 10_000}, ["consumer-fanout", "entry-cache-size"]),
+    ):
+        joined = troubles(crowd, found("entry-cache-size", broker, figures=figures))
+        assert [each.root for each in joined] == roots
+
+
+def test_grave_harm_has_a_headline_of_its_own() -> None:
+    """Whoever is cut off or loses data is told so in capitals, not by the title of a check."""
+    worst = a_finding(Severity.CRITICAL, figures={"bytes_percent": 120, "holds_producers": 1, "evicts": 1})
+    for check in BY_ID.values():
+        harm = harm_of(msgspec.structs.replace(worst, check_id=check.check_id), BY_ID)
+        if harm in {Harm.CUT_OFF, Harm.LOSING}:
+            first = check.headlines[harm].split(" ")[0]
+            assert first.isupper(), check.check_id
 
 
 def test_of_lists_of_different_topics_the_cause_is_one() -> None:

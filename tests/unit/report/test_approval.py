@@ -177,7 +177,7 @@ DELETES = {
 @pytest.mark.parametrize("words", DELETES.values(), ids=DELETES)
 def test_what_is_deleted_is_told_in_the_largest_letters(words: str, golden: Golden) -> None:
     """A step that deletes messages has one top heading that says so, with known losses by topic, the largest first."""
-    assert words.count("### 1 step: LETS BROKERS DELETE MESSAGES") == 1
+    assert words.count("### LETS BROKERS DELETE MESSAGES (1 step)") == 1
     golden(words)
 
 
@@ -217,6 +217,6 @@ def test_a_bound_of_delays_says_whom_it_refuses() -> None:
     any_delay = DelayedDelivery(active=True, tick_milliseconds=1000)
     bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
     words = asked(SettingName.DELAYED_DELIVERY, bounded)
-    assert "### 1 step: REFUSES MESSAGES that are to be delayed for longer" in words
+    assert "### REFUSES MESSAGES that are to be delayed for longer (1 step)" in words
     assert "to be delayed for more than 1 h is taken" in words
     assert "REFUSES" not in asked(SettingName.DELAYED_DELIVERY, any_delay, bounded)

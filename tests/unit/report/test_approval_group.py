@@ -111,8 +111,8 @@ def test_what_is_lost_is_summed_up() -> None:
     assert words.startswith(
         f"east: Deletes up to {lost >> 20} MiB of consumed messages of 30 topics in 30 namespaces, now ("
     )
-    assert "### 60 steps: LETS BROKERS DELETE MESSAGES" in words
-    assert "### 60 steps: stops producers of topics over the new limit" in words
+    assert "### LETS BROKERS DELETE MESSAGES (60 steps)" in words
+    assert "### Stops producers of topics over the new limit (60 steps)" in words
     assert f"in 30 namespaces together at once: {lost >> 20} MiB at most" in words
 
 

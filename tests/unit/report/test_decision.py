@@ -13,7 +13,7 @@ from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import NOTHING_LOST, InFlight, Loss, TopicLoss
 from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import AddPartitions, ChangeSetting, GuardResult, RaiseCoordinators, Touched
 from pulsar_steward.report.approval import body, subject
 from pulsar_steward.report.decision import DecisionCard, decision_of, headline
@@ -57,6 +57,12 @@ def evicting(number: int) -> ChangeSetting:
     return ChangeSetting(namespace=f"shop/n{number:02}", name=SettingName.SIZE_QUOTA, before=before, after=EVICT)
 
 
+def retaining(number: int) -> ChangeSetting:
+    """A longer retention of the namespace with this number."""
+    before, after = Retention(minutes=number, megabytes=-1), Retention(minutes=60 * number, megabytes=-1)
+    return ChangeSetting(namespace=f"shop/n{number:02}", name=SettingName.RETENTION, before=before, after=after)
+
+
 def batch_of(*steps: object, **fields: object) -> Batch:
     """A batch with findings and a spread."""
     findings = (a_finding(evidence=LONG), a_finding())
@@ -97,6 +103,11 @@ KINDS = {
     "an unknown loss": batch_of(a_step(evicting(1), undo=evicting(1).inverse)),
     "40 namespaces": batch_of(
         *(a_step(each, loss=LOST, undo=each.inverse) for each in map(evicting, range(1, 41))), parts=(1,) * 40
+    ),
+    "an eviction with retentions": batch_of(
+        a_step(evicting(1), loss=LOST, undo=evicting(1).inverse),
+        *(a_step(each, undo=each.inverse) for each in map(retaining, range(1, 13))),
+        parts=(1,) * 13,
     ),
     "a rollback": batch_of(*[MOVE] * 4, kind=ROLLBACK, title="Take back batch b1 of plan older, approved by operator"),
 }
@@ -175,6 +186,17 @@ def test_a_raised_quota_that_evicts_is_not_said_to_stop_producers() -> None:
     assert held.rejected == "If rejected, the trouble stays."
 
 
+def test_a_larger_quota_tells_what_it_costs() -> None:
+    """How much more each topic may store; a smaller one costs nothing."""
+    for before, after, told in (
+        (20, 40, "Each topic may store up to 20 GiB more."),
+        (20, 9, ""),
+    ):
+        assert card(of_quotas(quota(before, QuotaPolicy.HOLD), quota(after, QuotaPolicy.HOLD))).costs == told
+    unlimited = BacklogQuota(limit_bytes=-1, policy=QuotaPolicy.HOLD)
+    assert card(of_quotas(quota(20, QuotaPolicy.HOLD), unlimited)).costs == "Topics may store without a limit."
+
+
 def near(topic: str, backlog: int) -> Finding:
     """A topic over a quota that holds its producers, with a backlog of so many GiB."""
     figures = {"backlog_bytes": backlog << 30, "bytes_percent": 120, "holds_producers": 1}
@@ -205,7 +227,7 @@ def test_a_lower_quota_stops_only_those_over_it() -> None:
     room = GuardResult(guard="quota_room", passed=True, reason="the largest backlog is 1 GiB")
     for guards, more in (((room,), "; none is over it now"), ((), "")):
         lowered = of_quotas(quota(20, QuotaPolicy.HOLD), quota(9, QuotaPolicy.HOLD), guards=guards)
-        assert card(lowered).beware == (f"1 step: stops producers of topics over the new limit{more}.",)
+        assert card(lowered).beware == (f"Stops producers of topics over the new limit{more} (1 step).",)
 
 
 def test_a_partial_snapshot_is_on_the_card() -> None:
@@ -241,6 +263,31 @@ def test_changes_are_never_cut() -> None:
     back = msgspec.structs.replace(KINDS["a rollback"], steps=KINDS["a rollback"].steps[:1])
     lines = card(back, first=FIRST, notes=(LONG,) * 7).lines_of_request
     assert any(each.startswith("Not taken back: 7 steps") for each in lines)
+
+
+def test_changes_that_are_not_shown_are_counted_by_kind() -> None:
+    """Also where the words are too few for the second change."""
+    batch = KINDS["an eviction with retentions"]
+    for lines in (card(batch).lines_of_request, card(batch, first=FIRST, former=FORMER).lines_of_request):
+        assert "And 12 changes of retention." in lines
+    two = msgspec.structs.replace(batch, steps=batch.steps[:2])
+    assert card(two).lines_of_request[1].startswith("shop/n01: retention: ")
+    assert "And 1 change of retention." in card(two, first=FIRST, former=FORMER).lines_of_request
+
+
+def test_both_policies_of_a_group_are_told_however_long_they_are() -> None:
+    """Of a policy with a hundred patterns the card tells how many come and go, and the new minimum."""
+    many = tuple(f"shop/{number:03}" for number in range(100))
+    longer = group("1", namespaces=(*many[1:], "stock/.*"), primary=("10.0.2.*",))
+    change = msgspec.structs.replace(ISOLATION, before=group("3", namespaces=many), after=longer)
+    batch = batch_of(a_step(change, reach=REACH, touched=NOBODY), *[a_step(a_move(), undo=None)] * 60)
+    lines = card(batch, first=FIRST, former=FORMER).lines_of_request
+    told = "namespaces +stock/.* -shop/000, primary +10.0.2.* -10.0.1.*, at least 3 → 1"
+    assert any(each.endswith(f"isolation policy {change.policy}: {told}") for each in lines)
+    new = msgspec.structs.replace(change, before=None)
+    lines = card(msgspec.structs.replace(batch, steps=(a_step(new, undo=None), *batch.steps[1:]))).lines_of_request
+    assert any(each.endswith("none → shop/001 and 99 more on 10.0.2.* (1 at least)") for each in lines)
+    assert "And 60 moves." in lines
 
 
 def test_the_topic_of_a_deletion_is_told_first() -> None:

@@ -23,7 +23,7 @@ from pulsar_steward.report.checkup.compose import (
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, a_batch, a_plan, a_policy
 from tests.builders import a_finding as a_finding_of
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -227,6 +227,30 @@ def test_a_trouble_of_a_partial_snapshot_is_counted_among_those_read() -> None:
     for findings, where in ((two, "2 topics in 2 namespaces, of those read"), (two[:1], two[0].subject)):
         (trouble,) = troubles_found(check_reports(findings, ()))
         assert trouble_report(trouble, (), partial=True).where == where
+
+
+@row_by_row(
+    "evidence, named",
+    ("It is full. Slowest is subscription app with 12 entries; no consumer is connected to it.", "app"),
+    ("It is full. Slowest is subscription app with 1 entry; its only consumer, x at y, holds 0.", "app"),
+    ("It is full.", "SUB"),
+    ("It is held by replication to west, with 12 entries left.", "SUB"),
+    ("It is full. Slowest is subscription victim with 5 entries with 12 entries.", "SUB"),
+    ("It is full. Slowest is subscription victim with 5 entries; x. y with 12 entries.", "SUB"),
+    ("It is full. Slowest is subscription -f with 12 entries.", "SUB"),
+    ("It is full. Slowest is subscription two words with 12 entries.", "SUB"),
+)
+def test_the_only_subscription_of_a_topic_is_filled_into_commands(evidence: str, named: str) -> None:
+    """A subscription's name that holds another one's sentence names nobody: a command would delete the other one."""
+    found = a_finding_of(Severity.CRITICAL, check_id=NEAR, subject="persistent://shop/a/t", evidence=evidence)
+    (trouble,) = troubles_found(check_reports([found], ()))
+    assert any(f"unsubscribe persistent://shop/a/t -s {named}`" in step for step in trouble_report(trouble, ()).to_do)
+
+
+def test_what_meets_the_whole_cluster_says_so() -> None:
+    """A line that names the cluster on the cluster's own page tells nothing."""
+    (trouble,) = troubles_found(check_reports([a_finding_of(check_id="tc-skew", subject="east")], ()))
+    assert trouble_report(trouble, (), cluster="east").where == "the whole cluster"
 
 
 def test_a_note_on_a_namespace_is_reason_enough() -> None:

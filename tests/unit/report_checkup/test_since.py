@@ -84,6 +84,7 @@ def test_a_worse_trouble_says_how() -> None:
     assert line.startswith("Worse: ")
     assert line.endswith("(1 → 2)")
     assert change(behind(12), behind(17.8)).lines[0].endswith("(12.0 TiB → 17.8 TiB)")
+    assert change(near("t"), near("t", "u")).lines[0].endswith("(1.0 TiB → 2.0 TiB, 1 → 2)")
     many = troubles(*(a_finding(check_id=each) for each in ("tc-skew", "bundle-topic-skew", "a", "b", "c")))
     assert change([], many).lines[-1] == "New: and 2 more"
 

@@ -5,6 +5,7 @@ Whatever the settings, brokers measure a backlog from the mark-delete position o
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -179,6 +180,15 @@ def slowest_words(row: Row) -> str:
         f" {consumer['address'] or '(address not told)'}{since} holds {max(consumer['unacked_messages'], 0):,}"
         f" unacknowledged{', blocked' if consumer['blocked'] else ''}.{began}"
     )
+
+
+_SLOWEST = re.compile(r" Slowest is subscription ([^\s-]\S*) with [\d,]+ entr(?:y|ies)\b")
+
+
+def slowest_in(evidence: str) -> str | None:
+    """The subscription that `slowest_words` named; None: it named none, or a name that could be read as another one."""
+    found = _SLOWEST.findall(evidence)
+    return found[0] if len(found) == len(re.findall(r" with [\d,]+ entr(?:y|ies)\b", evidence)) == 1 else None
 
 
 KEEPS_A_BACKLOG = (

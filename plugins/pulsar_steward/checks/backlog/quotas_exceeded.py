@@ -107,7 +107,11 @@ BACKLOG_NEAR_QUOTA = Check(
     check_id="backlog-near-quota",
     harm=_harm,
     explained_by=KEEPS_A_BACKLOG,
-    headlines={Harm.CUT_OFF: "PRODUCERS CUT OFF", Harm.LOSING: "UNREAD MESSAGES DELETED"},
+    headlines={
+        Harm.CUT_OFF: "PRODUCERS CUT OFF",
+        Harm.LOSING: "UNREAD MESSAGES DELETED",
+        Harm.SOON: "Backlogs close to their quota",
+    },
     beware={
         Harm.CUT_OFF: NO_RESTART,
         Harm.AT_RESTART: NO_RESTART,

@@ -360,7 +360,7 @@ def _of_reader(row: Row) -> Finding:
 CHECK = Check(
     check_id="ttl-before-read",
     explained_by=("subscription-blocked", "subscription-stalled", "subscription-abandoned"),
-    headlines={Harm.LOSING: "UNREAD MESSAGES EXPIRE"},
+    headlines={Harm.LOSING: "UNREAD MESSAGES EXPIRE", Harm.SOON: "A TTL will delete unread messages"},
     beware={Harm.LOSING: "Do not lower the TTL."},
     harm=lambda finding: Harm.SOON if finding.figures.get("seconds_until_loss") else Harm.LOSING,
     order=105,

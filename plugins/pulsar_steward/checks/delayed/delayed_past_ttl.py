@@ -167,6 +167,7 @@ def _why(row: Row) -> str:
 CHECK = RowCheck(
     check_id="delayed-past-ttl",
     harm=by_severity(Harm.LOSING, Harm.SOON),
+    headlines={Harm.LOSING: "DELAYED MESSAGES EXPIRE before they are due"},
     order=10,
     title="A time to live may delete delayed messages before they are due",
     advice=(

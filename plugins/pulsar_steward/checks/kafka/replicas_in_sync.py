@@ -70,7 +70,7 @@ OUT_OF_SYNC = RowCheck(
     harm=by_severity(Harm.CUT_OFF, Harm.AT_RESTART),
     order=20,
     title="Replicas on a Kafka broker are out of sync, or the broker is down",
-    headlines={Harm.CUT_OFF: "Kafka partitions cannot be written or read, as replicas are out of sync"},
+    headlines={Harm.CUT_OFF: "KAFKA PARTITIONS NOT SERVED: replicas are out of sync"},
     advice=(
         "See which: `kafka-topics.sh --bootstrap-server SERVERS --describe --under-replicated-partitions`.",
         "See which nobody can use: `kafka-topics.sh --bootstrap-server SERVERS --describe --unavailable-partitions`.",

@@ -12,6 +12,7 @@ from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_wor
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 SPLIT_ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
@@ -131,19 +132,29 @@ def _hot_words(row: Row) -> str:
     )
 
 
+NO_SPLIT = "a split cannot help"
+
+
 def _split_words(row: Row) -> str:
     if row["topic_percent"] is None:
         return "Which of its topics is the hottest is not known."
     share = f"{row['topic']} has {row['topic_percent']:.0f} % of its {'clients' if row['by_clients'] else 'throughput'}"
     if row["dominated"]:
         room = " Its broker has room for it." if row["room"] else ""
-        return f"{share}: a split cannot help, more partitions can.{room}"
+        return f"{share}: {NO_SPLIT}, more partitions can.{room}"
     return f"Its hottest topic {share}: a split can help."
+
+
+def _of_crowd(cause: Finding, finding: Finding) -> bool:
+    """True if the clients of a crowded topic make the bundle hot, by the bundle's own evidence."""
+    return f" {cause.subject} has " in finding.evidence and f" of its clients: {NO_SPLIT}" in finding.evidence
 
 
 HOT_BUNDLE = RowCheck(
     check_id="hot-bundle",
     harm=Harm.SLOW,
+    explained_by=("consumer-fanout", "producer-fanout"),
+    tied=_of_crowd,
     order=40,
     title="One bundle is far hotter than the others, or over what its broker would split",
     advice=(

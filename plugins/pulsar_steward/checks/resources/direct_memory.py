@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+    from pulsar_steward.model.finding import Finding
 
 
 class DirectMemoryPressurePolicy(Section):
@@ -253,8 +254,16 @@ def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Told]:
         yield Severity.INFO, words, figures
 
 
+def _by_crowd(cause: Finding, finding: Finding) -> bool:
+    """True if the clients of a crowded topic are most of the connections that the broker's few threads serve."""
+    crowd = cause.figures.get("consumers", 0) + cause.figures.get("producers", 0)
+    return finding.subject in cause.evidence.split() and 0 < finding.figures.get("connections", 0) < 2 * crowd
+
+
 ENTRY_CACHE_SIZE = Check(
     check_id="entry-cache-size",
+    explained_by=("consumer-fanout", "producer-fanout"),
+    tied=_by_crowd,
     order=25,
     title="Entry cache or thread pools do not fit the broker",
     advice=(

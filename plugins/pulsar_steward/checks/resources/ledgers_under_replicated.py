@@ -300,6 +300,7 @@ CHECK = Check(
     check_id="ledgers-under-replicated",
     beware={Harm.AT_RESTART: "Take no bookie down."},
     harm=Harm.AT_RESTART,
+    headlines={Harm.AT_RESTART: "Another lost bookie may lose data: ledgers have fewer copies than they should"},
     order=48,
     title="Ledgers have fewer copies than they should",
     advice=(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.facts.namespace_look import NamespaceLook, Position
-    from pulsar_steward.planners.clusters.stages import Point
+    from pulsar_steward.model.staged_move import Point
 
 RENEWED_SECONDS = 60
 """Age of brokers' statistics at most: the two ends may be of different moments."""

@@ -18,11 +18,12 @@ from pulsar_steward.model.pulsar_versions import (
     Introduced,
     release_of,
 )
+from pulsar_steward.model.staged_move import Point, Stage, StagedMove, Standing
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 from pulsar_steward.planners.clusters.model import RESOURCES
 from pulsar_steward.planners.clusters.moved_positions import positions_of
 from pulsar_steward.planners.clusters.place import WORDS
-from pulsar_steward.planners.clusters.stages import Point, Stage, StagedMove, Standing, call, not_yet, ready, unknown
+from pulsar_steward.planners.clusters.stages import call, not_yet, ready, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 ON_ITS_WAY_SECONDS = 5
 """What is sent in this time at the present rate counts as on its way: a link that is caught up is never empty."""
+
+LIVE = "a snapshot does not tell, `steward move-namespace` does"
+"""Why a look by snapshots knows less than a live one."""
 
 COPYING = range(2, 6)
 """Stages after which the target has all that the source has."""
@@ -115,7 +119,14 @@ def stages_of(
     stages.append(_stage(number, title, moving.emptied(empty, open_stages)))
     if clash:  # whatever is called would mix the messages of two topics, or delete those of one
         stages = [_without_calls(each) for each in stages]
-    return StagedMove(namespace=namespace, source=source.cluster, target=target.cluster, stages=tuple(stages))
+    return StagedMove(
+        namespace=namespace,
+        source=source.cluster,
+        target=target.cluster,
+        stages=tuple(stages),
+        source_seen=source.snapshot_at,
+        target_seen=target.snapshot_at,
+    )
 
 
 def _stage(number: int, title: str, points: Iterable[Point]) -> Stage:
@@ -161,6 +172,8 @@ class _Moving:
             yield not_yet(f"both clusters call themselves {target.pulsar_name}: Pulsar cannot tell them apart")
         elif target.pulsar_name in source.clusters:
             yield ready(f"{source.cluster} knows the cluster {target.pulsar_name}")
+        elif source.snapshot_at:
+            yield unknown(f"whether {source.cluster} knows the cluster {target.pulsar_name}: {LIVE}")
         else:
             admin, service = target.addresses.get(target.pulsar_name, (None, None))
             words = ("--url", admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL")
@@ -183,6 +196,8 @@ class _Moving:
         wanted = {self._source.pulsar_name, self._target.pulsar_name}
         if look.tenant_clusters is not None and wanted <= look.tenant_clusters:
             return ready(f"the tenant {self._tenant} may use both at {look.cluster}")
+        if look.snapshot_at:
+            return unknown(f"whether the tenant {self._tenant} may use both at {look.cluster}: {LIVE}")
         names = ",".join(sorted(wanted | (look.tenant_clusters or set())))
         verb = "create" if look.tenant_clusters is None else "update"
         words = "there is no such tenant" if look.tenant_clusters is None else "its tenant may not use both"
@@ -202,6 +217,8 @@ class _Moving:
     def room(self, members: tuple[MemberFacts, MemberFacts] | None) -> Point:
         """Whether the target stays under its ceilings with the namespace, by the newest snapshots."""
         if members is None:
+            if self._source.snapshot_at:
+                return unknown(f"whether it has room: {LIVE}")
             return unknown("whether it has room: there is no diagnosed snapshot of both (`steward whatif` needs them)")
         source, target = members
         moved, there = (
@@ -228,7 +245,8 @@ class _Moving:
         if target.pulsar_name not in source.replicated_to:
             made = call(source, "namespaces", "set-clusters", self._namespace, "--clusters", self._both())
             begins = "with all that its topics hold" if source.sends_all else "with what is published from then on"
-            yield not_yet(f"policies at {source.cluster} do not replicate to it; that begins {begins}", [made])
+            begins = "" if source.snapshot_at else f"; that begins {begins}"
+            yield not_yet(f"policies at {source.cluster} do not replicate to it{begins}", [made])
             return
         yield ready(f"policies at {source.cluster} replicate to {target.pulsar_name}")
         if target.serves and source.pulsar_name not in target.replicated_to:
@@ -248,6 +266,10 @@ class _Moving:
             yield not_yet(f"{self._target.cluster} does not serve the namespace yet: see stages 1 and 2")
             return
         missing = [name for name in here if name not in there]
+        if self._source.snapshot_at:
+            both = counted(len(here) - len(missing), "topic is", "topics are")
+            yield unknown(f"{both} loaded at both, of {len(here):,} at {self._source.cluster}; of others, {LIVE}")
+            return
         fewer = [name for name in here if name in there and here[name] != there[name]]
         if missing:
             words = counted(len(missing), "topic is", "topics are")
@@ -292,7 +314,9 @@ class _Moving:
             yield unknown(
                 f"{words} at {source.cluster}: what waits is not told before they are (the call loads)", calls
             )
-        if not source.parts():
+        if source.snapshot_at:
+            yield unknown(f"topics that are not loaded at {source.cluster}: {LIVE}")
+        elif not source.parts():
             yield ready(f"{source.cluster} has no topic of it")
         back = [
             topic.replication[source.pulsar_name]
@@ -355,6 +379,9 @@ class _Moving:
         if not MIGRATES_NAMESPACES.is_in(*release):
             words = "migrates whole clusters only, all namespaces at once: give clients the new address"
             yield not_yet(f"Pulsar {source.version} {words}")
+            return
+        if source.snapshot_at:
+            yield unknown(f"whether it was begun: {LIVE}")
             return
         _, service = target.addresses.get(target.pulsar_name, (None, None))
         begun = source.migrated or bool((source.policies or {}).get("migrated"))
@@ -449,7 +476,8 @@ def _has_arrived(each: Replicating) -> bool:
 def _groups(look: NamespaceLook) -> str:
     producers, consumers = (sum(getattr(each, kind) for each in look.clients) for kind in ("producers", "consumers"))
     groups = [
-        f"{each.host} ({each.version or 'no version'}) {each.producers + each.consumers:,}" for each in look.clients
+        f"{each.host or 'host not told'} ({each.version or 'no version'}) {each.producers + each.consumers:,}"
+        for each in look.clients
     ]
     words = named(groups)
     return f"{counted(producers, 'producer')}, {counted(consumers, 'consumer')}: {words}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pulsar_steward.checks.backlog.quotas import slowest_in
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.clients.client_numbers import SEEN
 from pulsar_steward.checks.registry import BY_ID, GROUPS, checks_of
@@ -18,7 +19,7 @@ from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import BUNDLES, KAFKA_GROUPS, NAMESPACES
 from pulsar_steward.model.topics import namespace_in
-from pulsar_steward.model.trouble import harm_of, troubles_of
+from pulsar_steward.model.trouble import harm_of, is_topic, troubles_of
 from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.planners.registry import PLANNERS
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
@@ -72,7 +73,9 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         about=about,
         counts=counts,
         troubles=tuple(
-            trouble_report(each, plan.batches, plan.notes, about.servers, partial=not about.complete)
+            trouble_report(
+                each, plan.batches, plan.notes, about.servers, cluster=about.cluster, partial=not about.complete
+            )
             for each in troubles_found(every)
         ),
         checks=every,
@@ -255,7 +258,10 @@ def troubles_shown(snapshot: Snapshot) -> tuple[TroubleReport, ...]:
     meta = snapshot.meta()
     checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system))
     partial = bool(meta.unread)
-    return tuple(trouble_report(each, (), servers=meta.servers, partial=partial) for each in troubles_found(checks))
+    return tuple(
+        trouble_report(each, (), servers=meta.servers, cluster=meta.cluster, partial=partial)
+        for each in troubles_found(checks)
+    )
 
 
 def trouble_report(
@@ -264,6 +270,7 @@ def trouble_report(
     notes: Sequence[str] = (),
     servers: str | None = None,
     *,
+    cluster: str = "",
     partial: bool = False,
 ) -> TroubleReport:
     """A trouble in words.
@@ -273,11 +280,14 @@ def trouble_report(
         batches: The planners' result for the same findings.
         notes: Their notes.
         servers: Addresses of a Kafka cluster, for its commands.
+        cluster: Name of the cluster, which is the subject of what meets all of it.
         partial: True if the snapshot is, so that it may meet more than were seen.
     """
     batch_id, proposal = _proposal(trouble, batches, notes)
     root, harmful = (_words_of(each, _EVERY) for each in (trouble.root, trouble.harmful))
-    because, advice = "", [filled_in(each, trouble.met[0].subject, servers) for each in harmful.advice]
+    worst = trouble.met[0]
+    about = _with_subscription(worst.subject, slowest_in(worst.evidence))
+    because, advice = "", [filled_in(each, about, servers) for each in harmful.advice]
     if trouble.causes:
         more = f" and {len(trouble.causes) - 1:,} more" if len(trouble.causes) > 1 else ""
         because = f"{root.title}: {trouble.causes[0]}{more}"
@@ -287,7 +297,8 @@ def trouble_report(
         trouble_id=trouble.trouble_id,
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
-        where=trouble.where + (", of those read" if partial and trouble.affected > 1 else ""),
+        where=("the whole cluster" if trouble.where == cluster else trouble.where)
+        + (", of those read" if partial and trouble.affected > 1 else ""),
         affected=trouble.affected,
         bytes=trouble.bytes,
         because=because,
@@ -301,6 +312,11 @@ def trouble_report(
         proposal=proposal,
         batch_id=batch_id,
     )
+
+
+def _with_subscription(subject: str, subscription: str | None) -> str:
+    """A topic with the only subscription that its evidence names, for the commands of the advice."""
+    return f"{subject} subscription {subscription}" if subscription and is_topic(subject) else subject
 
 
 def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) -> tuple[str | None, str]:

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import advice_of, remedy, since, standing, tally, unlisted, verdict
+from pulsar_steward.report.checkup.terminal import advice_of, remedy, since, standing, unlisted, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,6 @@ def as_html(checkup: Checkup) -> str:
     return _template().render(
         checkup=checkup,
         verdict=verdict(checkup.outcome, checkup.counts, checkup.troubles),
-        tally=tally(checkup.counts),
         found=checkup.with_outlook(Outlook.FOUND),
         most_open=MAX_OPEN,
         quiet=[

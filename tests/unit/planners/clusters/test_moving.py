@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.facts.namespace_look import ClientGroup, LoadedTopic, NamespaceLook, Position, Replicating
+from pulsar_steward.model.staged_move import Stage, Standing
 from pulsar_steward.planners.clusters.from_snapshots import member_facts
 from pulsar_steward.planners.clusters.moving import Empty, empty_looks, stages_of
-from pulsar_steward.planners.clusters.stages import Stage, Standing
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import cases
