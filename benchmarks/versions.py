@@ -360,6 +360,7 @@ def _policy(version: str, groups: tuple[WantedGroup, ...] = ()) -> Policy:
         "tc_skew": {"cooldown_minutes": 0},
         "brokers": {"groups": [group.model_dump() for group in groups]},
         "cluster_placement": room,
+        "broker_drain_remedy": {"most_usage_percent": 1000},
     }
     return Policy.model_validate(sections)
 

@@ -81,6 +81,7 @@ OTHER_QUERIES = [
     (UNLOAD, "destinationBroker=broker-2%3A8080&authoritative=perhaps"),
     (UNLOAD, "destinationBroker=broker-2%3A8080&authoritative=true&authoritative=false"),
     (UNLOAD, "destinationbroker=broker-2%3A8080"),
+    (UNLOAD, "destinationBroker=broker-2%3A8080&listenerName=internal"),
     (SPLIT, "splitAlgorithmName=range_equally_divide&unload=false"),
     (SPLIT, "splitAlgorithmName=topic_count_equally_divide&unload=true"),
     (SPLIT, "splitAlgorithmName=topic_count_equally_divide"),

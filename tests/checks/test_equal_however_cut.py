@@ -180,7 +180,6 @@ def snapshots(draw: DrawFn, taken_at: datetime = TAKEN_AT) -> Rows:
         "unread_brokers": [row["broker"] for row in brokers if not row["read"]],
         "unread_namespaces": draw(st.sampled_from(([], ["acme/carts"]))),
         "coordinators": draw(st.sampled_from((0, 4))),
-        "tcs_by_bundle": draw(st.booleans()),
     }
     rows: Rows = {
         "snapshot": [about],

@@ -9,6 +9,7 @@ import httpx
 
 from lab.target import PulsarTarget
 from lab.waiting import wait_until
+from pulsar_steward.model.broker_defaults import line_number
 
 HOPS = 4
 AGREED_WITHIN_S = 40
@@ -38,6 +39,16 @@ class Api:
         self.version = version
         self._client = client
         self._names = (f"public/contract-{number}" for number in itertools.count())
+
+    @property
+    def line(self) -> str:
+        """Its line of releases: ``4.0``."""
+        return self.version.rpartition(".")[0]
+
+    @property
+    def since_4_2(self) -> bool:
+        """Whether it is of 4.2 or later."""
+        return line_number(self.line) >= (4, 2)
 
     @property
     def ids(self) -> list[str]:

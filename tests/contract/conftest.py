@@ -11,6 +11,7 @@ from benchmarks.observing import settings_of
 from lab.cluster import Lab
 from lab.model import VERSIONS
 from lab.simulator import running_simulator
+from lab.testing import need_lab
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api, BreakableTarget
@@ -56,6 +57,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[BreakableTarget]:
         with running_simulator(token="made-up-token", session_s=SESSION_MS / 1000) as simulator:
             yield simulator
         return
+    need_lab(request.param)
     labs: LabPool = request.getfixturevalue("labs")
     lab = labs.lab(auth="token", broker_settings=LAB_SETTINGS, pulsar_version=request.param)
     yield lab

@@ -154,7 +154,6 @@ class AboutSnapshot:
         pulsar_version: Version of the first broker that responded.
         load_manager: Class name of the load manager.
         coordinators: Number of transaction coordinators; 0 if transactions are off.
-        tcs_by_bundle: True if bundles place them.
         topics: Number of loaded topics on the brokers that were read.
         metrics_cut_off: Brokers whose Prometheus text was read only in part, as it is too large.
         earlier: Earlier snapshots that may be compared with, the newest first.
@@ -167,7 +166,6 @@ class AboutSnapshot:
     pulsar_version: str
     load_manager: str
     coordinators: int
-    tcs_by_bundle: bool
     topics: int = 0
     metrics_cut_off: tuple[str, ...] = ()
     earlier: tuple[Earlier, ...] = ()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.subscription import PATTERNS, HolderKind
-from pulsar_steward.model.topics import OF_USERS
+from pulsar_steward.model.topics import OF_USERS, SEGMENT
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,11 @@ class SqlView:
 
 
 MACROS = (
-    # Text between the domain and the last slash; for an old name it includes the cluster. A pattern would be slower.
-    """create macro namespace_of(topic) as
-        split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
+    # Text between the domain and the last slash, or the one before of a segment; for an old name it includes the
+    # cluster. A pattern would be slower.
+    """create macro before_last(name) as left(name, length(name) - length(split_part(name, '/', -1)) - 1)""",
+    f"""create macro namespace_of(topic) as split_part(
+        before_last(if(starts_with(topic, '{SEGMENT}'), before_last(topic), topic)), '://', 2)""",
     "create macro valid(document) as case when json_valid(document) then document end",
     f"create macro of_users(topic) as {OF_USERS}",
     f"create macro is_reader(subscription) as regexp_matches(subscription, '{PATTERNS[HolderKind.READER]}')",

@@ -168,6 +168,7 @@ KEPT = frozenset(
         "numOrderedExecutorThreads",
         "preciseTimeBasedBacklogQuotaCheck",
         "topicLoadTimeoutSeconds",
+        "transactionCoordinatorScalableTopicsEnabled",
     }
 )
 """Settings that are stored, by their names in ``broker.conf``."""

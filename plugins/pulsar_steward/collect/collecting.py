@@ -218,7 +218,6 @@ class Collecting:
             "served_elsewhere": sorted(elsewhere),
             "configuration_store_id": overview.configuration_store_id,
             "coordinators": overview.coordinators,
-            "tcs_by_bundle": overview.tcs_by_bundle,
             "bookies": overview.bookies,
             "isolation_json": isolation_json(overview),
             "read_from": self._began,

@@ -18,7 +18,7 @@ from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.cluster import configuration_store_id, identity_of
 from pulsar_steward.model.pulsar_versions import MIGRATES_NAMESPACES, release_of
 from pulsar_steward.model.subscription import HolderKind, kind_of_cursor
-from pulsar_steward.model.topics import is_own_topic, partitioned_topic
+from pulsar_steward.model.topics import SEGMENT, is_own_topic, partitioned_topic
 from pulsar_steward.pulsar.owner import OwnerReader
 from pulsar_steward.pulsar.reader import Reader
 from pulsar_steward.pulsar.statistics import each_topic
@@ -122,6 +122,8 @@ class _Looking:
         if base.policies is not None and base.serves:
             owners = self._owners()
             statistics = self._statistics(owners)
+            if any(name.startswith(SEGMENT) for name in statistics):
+                self._unread.append("its scalable topics: which there are, and where they stand, is not looked at")
             found = msgspec.structs.replace(
                 found,
                 topics=self._topics(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,9 +34,6 @@ T = TypeVar("T")
 
 ISOLATION = "isolation policies"
 """What is unread where the namespace isolation policies are."""
-
-LAST_MAJOR_BY_BUNDLE = 4
-"""The last major version whose transaction coordinators are placed by bundles alone (PIP-473)."""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,12 +72,6 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     def pulsar_cluster(self) -> str:
         """The cluster's own name."""
         return self.identity.name
-
-    @property
-    def tcs_by_bundle(self) -> bool:
-        """True if bundles place the transaction coordinators; False if the version is not known."""
-        major = re.match(r"\d+", self.version)
-        return major is not None and int(major.group()) <= LAST_MAJOR_BY_BUNDLE
 
 
 def isolation_json(overview: Overview) -> str | None:

@@ -111,7 +111,6 @@ def about_of(snapshot: SnapshotSources) -> AboutSnapshot:
         pulsar_version=row["pulsar_version"],
         load_manager=row["load_manager"],
         coordinators=row["coordinators"],
-        tcs_by_bundle=row["tcs_by_bundle"],
         topics=sum(each["topics"] or 0 for each in brokers),
         metrics_cut_off=tuple(each["broker"] for each in brokers if each["metrics_read"] is False),
         earlier=tuple(

@@ -45,10 +45,11 @@ _ENTRY = re.compile(
 )
 _CONTAINER = re.compile(r"\S{20,40} (?:stdout|stderr) [FP] ")
 _COLLECTION = re.compile(rf"\[?{_TIME}?\]?.{{0,80}}(?P<message>(?:GC\(\d+\) Pause|\[(?:Full )?GC) .*)")
+# With dots as Elastic's common schema has them, in which Pulsar 5 writes JSON (`PULSAR_LOG_FORMAT=json`, PIP-467).
 _KEYS = {
     "at": ("timestamp", "@timestamp", "time"),
-    "level": ("level", "severity"),
-    "logger": ("logger", "loggerName", "logger_name"),
+    "level": ("level", "log.level", "severity"),
+    "logger": ("logger", "log.logger", "loggerName", "logger_name"),
     "message": ("message", "msg"),
 }
 _GARBAGE_COLLECTOR = "gc"

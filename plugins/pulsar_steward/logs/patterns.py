@@ -132,7 +132,9 @@ _BY_MESSAGE = (
         ),
         Pattern("no answer to keep-alives", "PulsarHandler", r"^.{0,300}Forcing connection to close after keep-alive"),
         Pattern("handshakes too slow", "PulsarHandler", r"^.{0,300}Pulsar Handshake was not completed within timeout"),
-        Pattern("no answer to connection checks", "ServerCnx", r"Connection check timed out\. Closing connection"),
+        Pattern(
+            "no answer to connection checks", "ServerCnx", r"Connection check timed out(?:\.|,) [Cc]losing connection"
+        ),
     ),
     _check(
         "log-too-many-requests",
@@ -160,7 +162,12 @@ _BY_MESSAGE = (
             "See which brokers may have the namespace: `pulsar-admin ns-isolation-policy list CLUSTER`.",
             "Start the brokers of its group, or take a mistaken policy back: clients come back by themselves.",
         ),
-        Pattern("lookups that found no broker", "NamespaceService", r"^No broker is available for \S+/0x", least=10),
+        Pattern(
+            "lookups that found no broker",
+            "NamespaceService",
+            r"^No broker is available(?:$| \{| for \S+/0x)",
+            least=10,
+        ),
     ),
     _check(
         "log-slow-tasks",
@@ -172,7 +179,7 @@ _BY_MESSAGE = (
         Pattern(
             "tasks too long",
             "OrderedExecutor",
-            r"^(?:Runnable|Callable) .{1,300} took too long (?P<took>\d+) micros",
+            r"^(?:Runnable|Callable) (?:took too long to execute|.{1,300} took too long (?P<took>\d+) micros)",
             least=10,
             seconds=1e-6,
         ),
@@ -187,12 +194,19 @@ _BY_MESSAGE = (
         Pattern(
             "ledgers not made in time",
             "ManagedLedgerImpl",
-            r"ledger creation timed-out|\] Timeout creating ledger|Ledger creation was initiated (?P<took>\d+) ms ago",
+            r"[lL]edger creation timed-out|(?:\] |^)Timeout creating ledger"
+            r"|Ledger creation was initiated (?:but it never|(?P<took>\d+) ms ago)",
             seconds=1e-3,
         ),
-        Pattern("ledgers not made", "ManagedLedgerImpl", r"^\[[^\]]{0,500}\] Error creating ledger rc=(?!-6\b)"),
         Pattern(
-            "entries not written in time", "ManagedLedgerImpl", r"Failed to add entry \S+ in time-out (?P<took>\d+) sec"
+            "ledgers not made",
+            "ManagedLedgerImpl",
+            r"^(?:\[[^\]]{0,500}\] Error creating ledger rc=(?!-6\b)|Error creating ledger(?:$| \{))",
+        ),
+        Pattern(
+            "entries not written in time",
+            "ManagedLedgerImpl",
+            r"Failed to add entry (?:in time-out(?:$| \{)|\S+ in time-out (?P<took>\d+) sec)",
         ),
     ),
     _check(
@@ -223,7 +237,7 @@ _BY_MESSAGE = (
             "WriteEntryProcessor WriteEntryProcessorV3",
             r"^BookieServer is running (?:in|as) readonly mode",
         ),
-        Pattern("entries not written", "PendingAddOp", r"^Failed to write entry \("),
+        Pattern("entries not written", "PendingAddOp", r"^Failed to write entry (?:\(|to bookie(?:$| \{|s, handling))"),
         Pattern("bookies in quarantine are used", "BookieWatcherImpl", r"^Not enough healthy bookies available"),
     ),
     _check(
@@ -302,7 +316,7 @@ _BY_MESSAGE = (
         Pattern(
             "topics over their quota",
             "BacklogQuotaManager",
-            r"^Backlog quota type \S{1,40} exceeded for topic|^Backlog quota exceeded for topic",
+            r"^Backlog quota (?:type )?(?:\S{1,40} )?exceeded for topic",
         ),
     ),
     _check(

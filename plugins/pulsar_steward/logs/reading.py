@@ -59,6 +59,8 @@ _SUBSCRIBED = re.compile(
     rf"^\[\[?(?:id: 0x[0-9a-f]+, L:\S+ - R:)?/(?P<host>{_HOST}):\d+.{{0,100}}\] Subscribing on topic"
     r" (?P<topic>\S{1,500}) / (?P<subscription>\S{1,300})"
 )
+_HOST_APART = re.compile(r"(?:New connection|connected|Subscribing on topic)(?: \{|$)")
+"""Messages of `ServerCnx` from Pulsar 5 on (PIP-467): the host and the topic are attributes beside them."""
 _VARIES = re.compile(r"\[[^\]]{0,300}\]|\S{0,100}\d\S{0,100}")
 
 
@@ -111,6 +113,7 @@ class _File:
         self.matches: dict[Pattern, _Matches] = {}
         self.others: dict[str, _Matches] = {}
         self.clients: dict[str, _Clients] = {}
+        self.hosts_apart = False
         self._entry: Entry | None = None
         self._behind = 0
         self._minute = ""
@@ -164,6 +167,7 @@ class _File:
         elif found := _CONNECTED.match(entry.message):
             who = f"{found['host'] or found['also']} connected"
         else:
+            self.hosts_apart |= _HOST_APART.match(entry.message) is not None
             return
         minute = entry.at[: _MINUTE if entry.at[4:5] == "-" else _CLOCK_MINUTE]
         if minute != self._minute:
@@ -207,6 +211,7 @@ def read_logs(paths: Sequence[Path], secrets: Iterable[str] = (), say: Callable[
 def _verdict(check: LogCheck, found: Sequence[Finding], files: Sequence[_File], dumps: ThreadDumps) -> Verdict:
     entries = sum(file.entries for file in files)
     failed = [file.name for file in files if file.failure]
+    apart = next((file.name for file in files if file.hosts_apart), None)
     looked_at = f"{counted(len(files), 'file')}, {counted(sum(file.lines for file in files), 'line')}"
     if found:
         more = max(0, len(found) - MAX_FINDINGS)
@@ -215,6 +220,10 @@ def _verdict(check: LogCheck, found: Sequence[Finding], files: Sequence[_File], 
         unknown = "No thread dump is among the files."
     elif not check.of_dumps and check is not FILES and not entries:
         unknown = "No log is among the files."
+    elif check is CLIENTS and apart:
+        unknown = (
+            f"Which hosts connect or subscribe is not in the messages of {apart}, as of Pulsar 5, but beside them."
+        )
     elif failed:
         unknown = f"Nothing of it was seen in {looked_at}; but not all of {failed[0]} could be read."
     else:

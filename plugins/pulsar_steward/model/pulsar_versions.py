@@ -151,6 +151,7 @@ TRIED: Mapping[str, frozenset[Operation]] = {
     "3.3.2": EVERY,
     "4.0.7": EVERY,
     "4.2.4": EVERY,
+    "5.0.1": EVERY,
 }
 """Operations that worked on real brokers, by release; another patch release of the same line counts as the same.
 

@@ -67,7 +67,6 @@ SNAPSHOT = Table(
             "namespaces, and what of the whole cluster, could not be read: partial as well",
         ),
         Column("coordinators", Kind.INT, "transaction coordinators; 0 where transactions are off"),
-        Column("tcs_by_bundle", Kind.BOOLEAN, "whether bundles place the coordinators (not so from Pulsar 5 on)"),
         Column("bookies", Kind.INT, "bookies that belong to the cluster, up or down; null where brokers do not tell"),
         Column(
             "isolation_json",

@@ -14,6 +14,13 @@ SYSTEM_TOPIC = (
 )
 """Regular expression for the names of topics without quotas, in Python's and DuckDB's syntax."""
 
+SEGMENT = "segment://"
+"""Begin of the name of a scalable topic's segment, ``segment://tenant/ns/topic/0000-3fff-0`` (Pulsar 5, PIP-460).
+
+Brokers list segments among the persistent topics of a bundle, and tell their figures alike; the admin API knows them by
+other paths, and settings belong to the scalable topic.
+"""
+
 OWN_TENANT, _OWN_NAME = "pulsar/", "__"
 """Beginnings of the namespaces and of the names of Pulsar's own topics."""
 
@@ -51,7 +58,7 @@ def is_of_users(topic: str) -> bool:
 
 
 OF_USERS = f"""not (starts_with(topic, 'persistent://{OWN_TENANT}') or starts_with(topic, 'non-persistent://{OWN_TENANT}')
-    or starts_with(split_part(topic, '/', -1), '{_OWN_NAME}'))"""
+    or starts_with(topic, '{SEGMENT}{OWN_TENANT}') or starts_with(split_part(topic, '/', -1), '{_OWN_NAME}'))"""
 """`is_of_users` as SQL on a column `topic`."""
 
 

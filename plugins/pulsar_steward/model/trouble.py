@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.topics import namespace_of, partitioned_topic
+from pulsar_steward.model.topics import SEGMENT, namespace_of, partitioned_topic
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_topic(subject: str) -> bool:
     """True for a topic, or a subscription of one."""
-    return subject.startswith(("persistent://", "non-persistent://"))
+    return subject.startswith(("persistent://", "non-persistent://", SEGMENT))
 
 
 BySeverityAndNamespace = Mapping[Severity, Mapping[str, int]]

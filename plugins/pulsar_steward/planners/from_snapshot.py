@@ -96,7 +96,6 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         unread=meta.unread,
         brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in brokers),
         versions=versions_in({row.broker: row.pulsar_version for row in brokers if row.read}),
-        tcs_by_bundle=meta.tcs_by_bundle,
         tc_bundles=_tc_bundles(snapshot),
         tc_allowed=allowed.get(TC_NAMESPACE),
         namespaces=namespace_facts(snapshot, findings),

@@ -74,7 +74,6 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         unread: Brokers and namespaces that could not be read; not empty means partial.
         brokers: Every broker that the cluster lists, in order of id.
         versions: Pulsar versions of the brokers that were read, each once, sorted; unknown if one of them is.
-        tcs_by_bundle: True if bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
         tc_bundles: The bundles of ``pulsar/system`` with coordinators, in order of range.
         tc_allowed: Brokers allowed by isolation policies for ``pulsar/system``; None: every broker.
         namespaces: Namespaces with findings about settings, by name.
@@ -116,7 +115,6 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     brokers: tuple[BrokerFact, ...]
     versions: tuple[str, ...] | Unknown = VERSIONS_UNKNOWN
-    tcs_by_bundle: bool = True
     tc_bundles: tuple[TcBundle, ...] = ()
     tc_allowed: tuple[str, ...] | None = None
     namespaces: tuple[NamespaceFact, ...] = ()

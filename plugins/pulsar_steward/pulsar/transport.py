@@ -316,11 +316,13 @@ class Transport(Closing):
 # ``authoritative`` set or replaced. The leader of the classic load managers removes ``destinationBroker`` from an
 # unload that it redirects to the bundle's owner, as it has already stored the destination. The extensible one keeps
 # it (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`). Lookups up to
-# 4.0 encode the topic's name anew with Java's `URLEncoder`, which turns a space into a plus (`TopicLookupBase`).
+# 4.0 encode the topic's name anew with Java's `URLEncoder`, which turns a space into a plus (`TopicLookupBase`). From
+# 5.0 on, lookups name the listener by whose addresses the next broker is to answer: `internalListenerName`, by default.
 
 
 ADDED = "authoritative"
 DROPPED = "destinationBroker"
+LISTENER = "listenerName"
 
 LOOKUP = "/lookup/v2/topic/"
 
@@ -328,6 +330,7 @@ _MEANINGLESS = frozenset(string.ascii_letters + string.digits + "-._~" + "!$&'()
 """Characters without a special meaning in a path, escaped or not: they separate no segments or parameters."""
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LONGEST_SHOWN = 60
 
 Query = list[tuple[str, str]]
@@ -340,16 +343,20 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
         asked: Address of the original request, before any redirect.
         target: Address in the redirect.
     """
-    now = _normal(target.path.replace("+", "%20") if target.path.startswith(LOOKUP) else target.path)
+    of_lookup = target.path.startswith(LOOKUP)
+    now = _normal(target.path.replace("+", "%20") if of_lookup else target.path)
     if (was := _normal(asked.path)) != now:
         return f"redirected to another path, {_apart(now.split('/'), was.split('/'))}"
     wanted, told = _query(asked.query), _query(target.query)
     added = [value for name, value in told if name == ADDED]
-    rest = [pair for pair in told if pair[0] != ADDED]
+    listeners = [value for name, value in told if name == LISTENER] if of_lookup else []
+    rest = [pair for pair in told if pair[0] != ADDED and not (listeners and pair[0] == LISTENER)]
     if rest not in (wanted, [pair for pair in wanted if pair[0] != DROPPED]):
         return f"redirected with another query, {_written(rest)} in place of {_written(wanted)}"
     if added not in ([], ["true"], ["false"]):
         return f"redirected with {ADDED}={shown(' and '.join(added))}, which is neither true nor false"
+    if len(listeners) > 1 or not all(map(_NAME.fullmatch, listeners)):
+        return f"redirected with {LISTENER}={shown(' and '.join(listeners))}, which is no name of a listener"
     return None
 
 

@@ -31,7 +31,6 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     unread_brokers: tuple[str, ...]
     unread_namespaces: tuple[str, ...]
     coordinators: int
-    tcs_by_bundle: bool
     isolation_json: str | None = None
     read_from: datetime | None = None
     read_until: datetime | None = None

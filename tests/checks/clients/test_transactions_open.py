@@ -34,7 +34,7 @@ def snapshot(told: Told, minutes_ago: int = 0, *, started: float = 1000.0, **met
             for series, figure in zip((OPEN, OPENED[0], TIMED_OUT[0]), figures, strict=True)
         ]
     return {
-        "snapshot": [about | {"tcs_by_bundle": True, "unread_brokers": [], "unread_namespaces": []} | meta],
+        "snapshot": [about | {"unread_brokers": [], "unread_namespaces": []} | meta],
         "brokers": [{"broker": broker, "read": True, "metrics_read": True} for broker in BROKERS],
         "metrics": samples,
     }

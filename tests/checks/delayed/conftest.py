@@ -43,7 +43,6 @@ def healthy() -> Rows:
                 "unread_brokers": [],
                 "unread_namespaces": [],
                 "coordinators": 0,
-                "tcs_by_bundle": True,
             }
         ],
         "brokers": [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def rows(coordinators: int, brokers: int, **meta: Any) -> dict[str, list[dict[str, Any]]]:
     """A snapshot of so many brokers and coordinators, the first broker of which could not be read."""
-    about = {"cluster": "lab", "taken_at": NOW, "coordinators": coordinators, "tcs_by_bundle": True}
+    about = {"cluster": "lab", "taken_at": NOW, "coordinators": coordinators}
     return {
         "snapshot": [about | {"unread_brokers": [], "unread_namespaces": []} | meta],
         "brokers": [{"broker": f"b{number}:8080", "read": number > 0} for number in range(brokers)],
@@ -51,7 +51,7 @@ def test_the_number_is_held_against_the_brokers(coordinators: int, brokers: int,
 
 
 def test_what_it_says(golden: Golden) -> None:
-    """Brokers that take none do not count; elected coordinators are advised about."""
+    """Brokers that take none do not count."""
     draining = Policy.model_validate({"brokers": {"draining": ["b1:8080"]}})
     apart = {"namespaces": [{"namespace": "pulsar/system", "allowed_brokers": ["b0:8080", "b1:8080", "b2:8080"]}]}
     cases: dict[str, tuple[Any, ...]] = {
@@ -63,6 +63,5 @@ def test_what_it_says(golden: Golden) -> None:
         "they suit": (rows(16, 3),),
         "transactions are off": (rows(0, 3),),
         "no broker is listed": (rows(16, 0),),
-        "they are elected": (rows(16, 3, tcs_by_bundle=False),),
     }
     golden(told({rule: judge_rows(CHECK, *case) for rule, case in cases.items()}))

@@ -29,7 +29,6 @@ def rows(held: Counts, unowned: int = 0, bundle: str = "", **meta: Any) -> dict[
         "cluster": "lab",
         "taken_at": NOW,
         "coordinators": len(holders),
-        "tcs_by_bundle": True,
         "unread_brokers": unread,
         "unread_namespaces": [],
     }
@@ -101,16 +100,25 @@ def test_a_broker_that_is_to_have_none_is_not_the_emptiest(held: Counts, *, foun
     assert bool(judge_rows(coordinators.TC_SKEW, rows(held) | {"namespaces": [system]}, policy).findings) is found
 
 
-@pytest.mark.parametrize(
-    ("meta", "unknown"),
-    [({"tcs_by_bundle": False}, True), ({"coordinators": 0}, False)],
-    ids=["Pulsar 5", "transactions off"],
-)
-def test_clusters_without_such_coordinators_are_not_judged(meta: dict[str, Any], *, unknown: bool) -> None:
-    """A cluster without coordinators placed by bundles gets no finding, however uneven the numbers are."""
-    judgement = judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, **meta))
-    assert not judgement.findings
-    assert (judgement.cannot_tell is not None) is unknown
+def test_without_transactions_nothing_is_judged() -> None:
+    judgement = judge_rows(coordinators.TC_SKEW, rows({"a": 16, "b": 0}, coordinators=0))
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+
+
+def elected(rows: dict[str, list[dict[str, Any]]], value: str = "true") -> dict[str, list[dict[str, Any]]]:
+    """The same snapshot of brokers of Pulsar 5."""
+    setting = {"key": coordinators.ELECTED_IN, "value": value}
+    return rows | {"configuration": [setting | {"broker": each["broker"]} for each in rows["brokers"]]}
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_those_that_bundles_place_are_judged_on_pulsar_5_as_well(value: str) -> None:
+    """Elected ones leave open whether all is well; those that bundles place are found uneven all the same."""
+    uneven = judge_rows(coordinators.TC_SKEW, elected(rows({"a": 16, "b": 0}), value))
+    assert (severity_of(uneven), uneven.cannot_tell) == (Severity.CRITICAL, None)
+    even = judge_rows(coordinators.TC_SKEW, elected(rows({"a": 8, "b": 8}), value))
+    assert not even.findings
+    assert (even.cannot_tell is not None) is (value == "true")
 
 
 def test_what_it_says(golden: Golden) -> None:
@@ -126,7 +134,7 @@ def test_what_it_says(golden: Golden) -> None:
         "most and fewest, and two on no broker": (rows({"b": 9, "a": 0, "c": 9}, unowned=2),),
         "nobody has some, and an unread broker may have others": (unread,),
         "less than the policy's thresholds": (rows({"a": 12, "b": 2, "c": 2}), loose),
-        "they are elected": (rows({"a": 16, "b": 0}, tcs_by_bundle=False),),
+        "further ones are elected": (elected(rows({"a": 8, "b": 8})),),
         "no broker was read": (rows({"a": None}, unowned=16),),
     }
     golden(told({rule: judge_rows(coordinators.TC_SKEW, *case) for rule, case in cases.items()}))

@@ -51,6 +51,16 @@ def rows(*servers: list[dict[str, Any]]) -> Rows:
 
 QUICK = server(reads=(40_000, 0.4), updates=(20_000, 5), fsyncs=(15_000, 4))
 
+OXIA = {"snapshot": [{"cluster": "lab", "taken_at": NOW, "metadata_store": "oxia"}]}
+
+
+def test_another_store_is_no_zookeeper() -> None:
+    """Without its metrics nobody is told to name ZooKeeper's servers, as there are none."""
+    assert judge_rows(check.CHECK, rows() | OXIA).cannot_tell == (
+        "The metadata store is oxia, not ZooKeeper: its servers are not judged."
+    )
+
+
 CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
     "quick": (rows(QUICK), None, False),
     "reads just below": (rows(server(reads=(20, 99.9))), None, False),

@@ -136,6 +136,7 @@ OF_OTHER_VERSIONS = {
     "loadBalancerSheddingExcludedNamespaces",  # since 4.2
     "preciseTopicPublishRateLimiterEnable",  # until 3.3
     "streamingDispatch",  # until 3.0
+    "transactionCoordinatorScalableTopicsEnabled",  # since 5.0
 }
 
 
@@ -307,14 +308,6 @@ def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
     assert (overview.pulsar_cluster, overview.coordinators) == (cluster.cluster, 16)
     assert {"acme/orders", "pulsar/system"} <= set(overview.namespaces)
     assert overview.unread == ("public/*",)
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"), [("4.0.7", True), ("2.11.1-cdh", True), ("5.0.1", False), ("unknown", False)]
-)
-def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bool) -> None:
-    with running(ClusterSpec(brokers=1, version=version)) as cluster, Reader(settings_of(cluster)) as reader:
-        assert look_over(reader).tcs_by_bundle is expected
 
 
 def test_without_transactions_there_are_no_coordinators() -> None:

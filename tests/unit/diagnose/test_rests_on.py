@@ -187,7 +187,7 @@ def test_three_snapshots_in_a_row_are_counted(folder_of: FolderOf) -> None:
 
 def skewed(folder_of: FolderOf, taken_at: datetime, *, finished: bool) -> SnapshotFolder:
     """A snapshot of two brokers of which one holds all four coordinators."""
-    about = {"taken_at": taken_at, "pulsar_version": "4.0.7", "coordinators": 4, "tcs_by_bundle": True}
+    about = {"taken_at": taken_at, "pulsar_version": "4.0.7", "coordinators": 4}
     rows: Rows = {
         "snapshot": [ABOUT | about],
         "brokers": [{"broker": name, "read": True} for name in ("a:8080", "b:8080")],

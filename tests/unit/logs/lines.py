@@ -2,7 +2,8 @@
 
 `SEEN` are lines of brokers and bookies of the lab (4.0.7), whose layout is ``time LEVEL class message``. `WRITTEN` are
 made of the messages in the class files of Pulsar 4.0.7, BookKeeper 4.17.2 and ZooKeeper 3.9.3, in the layout that
-Pulsar ships: no lab has shown them yet.
+Pulsar ships: no lab has shown them yet. `WRITTEN_BY_5` are of the same kind, of 5.0.1 and BookKeeper 4.18.2, whose
+messages have what varies beside them, in braces in the layout that ships (PIP-467).
 """
 
 import re
@@ -107,6 +108,21 @@ log-delayed-buckets: {_HEAD}org.apache.pulsar.broker.delayed.bucket.ImmutableBuc
 to delete bucket snapshot, bucketId: 4, bucketKey: #pulsar.internal.delayed.bucket_1_2
 log-cursors: {_LEDGER}ManagedCursorImpl - [a/b/persistent/c][s] Failed to persist mark-delete position into \
 cursor-ledger41: Bookie handle is not available"""
+)
+
+WRITTEN_BY_5 = _rows(
+    f"""\
+log-connections-dropped: {_BROKER}ServerCnx - Connection check timed out, closing connection {{remote=/10.0.0.9:40112}}
+log-bundles-not-loaded: {_BROKER}NamespaceService - No broker is available {{bundle=a/b/0x00000000_0xffffffff}}
+log-slow-tasks: {_HEAD}org.apache.bookkeeper.common.util.OrderedExecutor - Runnable took too long to execute
+log-ledger-switch: {_LEDGER}ManagedLedgerImpl - Ledger creation timed-out, deleting ledger {{ledger=41}}
+log-ledger-switch: {_LEDGER}ManagedLedgerImpl - Timeout creating ledger
+log-ledger-switch: {_LEDGER}ManagedLedgerImpl - Ledger creation was initiated but it never completed and creation \
+timeout task didn't kick in as well. Force to fail the create ledger operation.
+log-ledger-switch: {_LEDGER}ManagedLedgerImpl - Error creating ledger {{rc=-5}}
+log-ledger-switch: {_LEDGER}ManagedLedgerImpl - Failed to add entry in time-out {{ledgerId=41}}
+log-bookies: {_HEAD}org.apache.bookkeeper.client.PendingAddOp - Failed to write entry to bookie {{bookie=10.0.0.3:3181}}
+log-quota: {_BROKER}BacklogQuotaManager - Backlog quota type exceeded for topic. Applying policy {{topic=a/b/c}}"""
 )
 
 _IDLE = """   java.lang.Thread.State: RUNNABLE

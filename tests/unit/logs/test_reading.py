@@ -15,7 +15,7 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.reading import MAX_EXAMPLE, MINUTES, MOST_PER_MINUTE, LogsRead, read_logs
 from pulsar_steward.model.finding import Finding, Outlook, Severity
 from tests.cases import row_by_row
-from tests.unit.logs.lines import DEADLOCK, EXPIRED, SEEN, WRITTEN, a_dump
+from tests.unit.logs.lines import DEADLOCK, EXPIRED, SEEN, WRITTEN, WRITTEN_BY_5, a_dump
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,13 @@ TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.ipevRNuRP6HflG8cFKnmUPtypruRC
 
 
 JSON_OF_LOG4J = {"@timestamp": "2026-03-01T07:12:03Z", "severity": "ERROR", "loggerName": "o.a.p.m.i.ZKSessionWatcher"}
+JSON_OF_PULSAR_5 = {
+    "@timestamp": "2026-03-01T07:12:03.943Z",
+    "ecs.version": "1.2.0",
+    "log.level": "ERROR",
+    "process.thread.name": "metadata-store-1",
+    "log.logger": "org.apache.pulsar.metadata.impl.ZKSessionWatcher",
+}
 JSON_OF_OTHERS = {"timestamp": 1767225600, "level": "error", "logger": "org.apache.pulsar.ZKSessionWatcher"}
 
 
@@ -44,7 +51,7 @@ def outlook(said: LogsRead, check_id: str) -> Outlook:
     return next(verdict.outlook for verdict in said.verdicts if verdict.check_id == check_id)
 
 
-@pytest.mark.parametrize(("check_id", "line"), [*SEEN, *WRITTEN])
+@pytest.mark.parametrize(("check_id", "line"), [*SEEN, *WRITTEN, *WRITTEN_BY_5])
 def test_a_message_is_found(tmp_path: Path, check_id: str, line: str) -> None:
     """A message in a log is found by its own check and at most `log-errors`, with its file and an example."""
     said = read(tmp_path, f"{QUIET}{line}\n{QUIET}")
@@ -92,6 +99,7 @@ def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
     json.dumps({"log": f"{EXPIRED}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
     json.dumps(JSON_OF_LOG4J | {"msg": "ZooKeeper session expired"}),
     json.dumps(JSON_OF_OTHERS | {"message": "ZooKeeper session expired"}),
+    json.dumps(JSON_OF_PULSAR_5 | {"message": "ZooKeeper session expired"}),
     "2026-03-01T07:12:03,943 - ERROR - [metadata-store-1:ZKSessionWatcher] - ZooKeeper session expired",
     "2026-03-01 07:12:03.943 ERROR o.a.p.m.i.ZKSessionWatcher - ZooKeeper session expired\r",
 )
@@ -213,6 +221,15 @@ def test_clients_that_come_again_and_again_are_found(tmp_path: Path) -> None:
     (finding,) = said.findings
     assert finding.check_id == "log-clients-reconnect"
     assert "10.0.0.7 subscribed to persistent://a/b/c / s. up to 60 times a minute, in 3 minutes" in finding.evidence
+
+
+@pytest.mark.parametrize("beside", ["", " {cnx=[id: 0x1, L:/10.0.0.1:6650 - R:/10.0.0.7:40112]}"])
+def test_who_reconnects_is_not_known_where_the_host_is_beside_the_message(tmp_path: Path, beside: str) -> None:
+    """Pulsar 5 writes a client's address as an attribute: nothing is found, and nothing is called well."""
+    said = read(tmp_path, f"12:00:00.000 INFO ServerCnx Subscribing on topic{beside}\n" * 500, QUIET)
+
+    assert outlook(said, "log-clients-reconnect") is Outlook.UNKNOWN
+    assert outlook(said, "log-quota") is Outlook.CLEAR
 
 
 def test_a_process_that_logs_at_debug_is_found(tmp_path: Path) -> None:

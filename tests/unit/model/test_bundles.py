@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.checks.views import MACROS
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.bundles import (
     FULL_RANGE,
@@ -173,13 +174,45 @@ def test_a_partition_belongs_to_its_topic(name: str) -> None:
 
 @pytest.mark.parametrize("tenant", ["pulsar", "pulsars", "a"])
 @pytest.mark.parametrize("name", ["t", "__change_events", "_t", "t__", "__t-partition-0"])
-@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent", "segment"])
 def test_topics_of_users_are_the_same_for_queries(domain: str, tenant: str, name: str) -> None:
     """A topic is Pulsar's own by its tenant or by the beginning of its name, and queries agree."""
-    topic = f"{domain}://{tenant}/b/{name}"
+    inside = "topic/" if domain == "segment" else ""
+    topic = f"{domain}://{tenant}/b/{inside}{name}"
     assert is_of_users(topic) == (tenant != "pulsar" and not name.startswith("__"))
     query = f"select {OF_USERS} from (select ? as topic)"  # noqa: S608 - of the library's own words
     assert duckdb.execute(query, [topic]).fetchall() == [(is_of_users(topic),)]
+
+
+@pytest.mark.parametrize(
+    ("topic", "namespace"),
+    [
+        ("persistent://a/b/c-partition-0", "a/b"),
+        ("non-persistent://a/b/c", "a/b"),
+        ("segment://a/b/c/0000-3fff-0", "a/b"),
+        ("persistent://a/cluster/b/c", "a/cluster/b"),
+    ],
+)
+def test_queries_find_the_namespace_of_a_topic(topic: str, namespace: str) -> None:
+    """By its name alone; of a segment too, whose own name has a slash; an old name has the cluster in it."""
+    connection = duckdb.connect()
+    for macro in MACROS:
+        connection.execute(macro)
+    assert connection.execute("select namespace_of(?)", [topic]).fetchall() == [(namespace,)]
+
+
+@pytest.mark.parametrize(
+    ("segment", "bundle"),
+    [
+        ("0000-3fff-0", "0x00000000_0x40000000"),
+        ("4000-7fff-1", "0x40000000_0x80000000"),
+        ("8000-bfff-2", "0x80000000_0xc0000000"),
+        ("c000-ffff-3", "0x00000000_0x40000000"),
+    ],
+)
+def test_a_segment_is_in_the_bundle_of_its_whole_name(segment: str, bundle: str) -> None:
+    """As three brokers of 5.0.1 served the four segments of ``topic://public/sc/one``."""
+    assert position_of(f"segment://public/sc/one/{segment}") in BundleRange.parse(bundle)
 
 
 @pytest.mark.parametrize("table", [*COLLECTED, *DIAGNOSED], ids=lambda table: table.name)

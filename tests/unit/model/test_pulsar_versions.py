@@ -105,9 +105,9 @@ def test_what_came_with_a_patch_release_is_told_by_it(version: str, has: bool) -
 
 @row_by_row(
     "version, words",
-    ("4.3.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
-    ("5.0.1", "was never tried: it is newer than 4.2.4, the newest that was ("),
-    ("10.0.0", "was never tried: it is newer than 4.2.4, the newest that was ("),
+    ("4.3.0", "Pulsar 4.3.0 was never tried ("),
+    ("5.1.0", "was never tried: it is newer than 5.0.1, the newest that was ("),
+    ("10.0.0", "was never tried: it is newer than 5.0.1, the newest that was ("),
     ("4.1.2", "Pulsar 4.1.2 was never tried ("),
     ("4.0.7-acme", "was never tried: it is no release of Apache Pulsar ("),
     ("4.0.7.3", "was never tried: it is no release of Apache Pulsar ("),

@@ -195,7 +195,6 @@ def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
 
 @cases(
     "planning, note",
-    ("Pulsar 5", planning_facts_with(3, ALL_ON_ONE, tcs_by_bundle=False), "PIP-473"),
     ("young", planning_facts_with(3, ALL_ON_ONE, policy=a_policy(plan={"standing_snapshots": 3})), "for 1 of the 3"),
     ("unread broker", planning_facts_with(3, ALL_ON_ONE, unread=(broker(2),)), f"without {broker(2)}"),
     ("broker that did not answer", planning_facts_with(ONE_UNREAD, ALL_ON_ONE), f"without {broker(1)}"),

@@ -92,7 +92,6 @@ def test_what_the_policy_does_not_permit_is_left_out_and_said() -> None:
         pytest.param(
             facts(unread=("broker-03:8080",)), "the snapshot is partial: it lacks broker-03:8080", id="partial"
         ),
-        pytest.param(facts(tcs_by_bundle=False), "does not place them by bundle", id="no bundles"),
     ],
 )
 def test_why_nothing_is_proposed(planning: PlanningFacts, words: str) -> None:

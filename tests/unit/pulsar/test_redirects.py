@@ -60,6 +60,31 @@ def test_the_query_of_a_redirect_takes_the_place_of_the_first(pair: Pair, transp
     assert second.asked[0].target == f"{PATH}?destinationBroker=b%3A1&authoritative=true"
 
 
+LOOKUP = "/lookup/v2/topic/persistent/t/n/topic"
+
+
+@row_by_row(
+    "query, followed",
+    ("authoritative=false&listenerName=internal", True),
+    ("listenerName=internal&listenerName=other", False),
+    ("listenerName=a%26b", False),
+    ("listenerName=internal&force=true", False),
+)
+def test_a_lookup_may_be_sent_on_with_a_listener(
+    query: str, pair: Pair, transport: MakeTransport, *, followed: bool
+) -> None:
+    """As brokers of 5.0.1 do by default, whatever they were asked with; nothing else may be added."""
+    first, second = pair
+    first.on(LOOKUP, redirect(f"{second.url}{LOOKUP}?{query}"))
+    second.on(LOOKUP, answer(b"{}"))
+    if followed:
+        assert transport(first.url).get(LOOKUP).broker == second.id
+        return
+    with pytest.raises(RedirectRefused):
+        transport(first.url).get(LOOKUP)
+    assert second.connections == []
+
+
 def test_two_redirects_are_followed(make_broker: MakeBroker, transport: MakeTransport) -> None:
     """Two redirects of an unload are followed, to the leader and to the owner, and the members are listed once."""
     first, leader, owner = make_broker(), make_broker(), make_broker()

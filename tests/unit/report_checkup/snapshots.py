@@ -31,7 +31,6 @@ META: dict[str, Any] = {
     "unread_brokers": [],
     "unread_namespaces": [],
     "coordinators": 16,
-    "tcs_by_bundle": True,
 }
 
 CALM = {"loadManagerClassName": META["load_manager"], "loadBalancerSheddingEnabled": "false"}

@@ -65,7 +65,6 @@ ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
         "no remedy of its own",
     ),
     ("partial", {**skewed(), "snapshot": meta(unread_brokers=["broker-02:8080"])}, "the snapshot is partial"),
-    ("the planner's own note", {**skewed(), "snapshot": meta(tcs_by_bundle=False)}, "PIP-473"),
 )
 def test_why_nothing_is_proposed_is_never_left_open(
     checkup_with: Make, changed: dict[str, list[dict[str, object]]], words: str

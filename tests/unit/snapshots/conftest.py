@@ -25,7 +25,6 @@ META = {
     "unread_brokers": ["c:1"],
     "unread_namespaces": [],
     "coordinators": 3,
-    "tcs_by_bundle": True,
 }
 FINDING = {"check_id": "tc-skew", "subject": "lab", "evidence": "x", "figures_json": '{"most_coordinators":2}'}
 SYSTEM = {"namespace": "pulsar/system", "owner_known": True}

@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.check import Check, Judgement, Query
+from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Figures, Severity
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, named
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried
 
-NOT_BY_BUNDLE = "This version of Pulsar does not place coordinators by bundles alone."
-"""Begin of the advice for Pulsar 5.
+ELECTED_IN = "transactionCoordinatorScalableTopicsEnabled"
+"""Setting of brokers of Pulsar 5 that elect leaders of further coordinators (PIP-473, apache/pulsar#25929).
 
-From Pulsar 5 on, brokers elect the leaders of coordinators for scalable topics in the metadata store (PIP-473,
-apache/pulsar#25929). Each broker is a candidate for each coordinator, and no leader gives one up while it runs. Read in
-Pulsar's source: no such release could be tried (docs/pulsar-behaviour.md).
+Transactions of clients by the API of version 5 are with these. All other clients go on with the coordinators that
+bundles of ``pulsar/system`` place. Tried on 5.0.1 (docs/pulsar-behaviour.md).
 """
 
-WHERE_THEY_ARE = (
-    f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), the metadata"
-    " store tells who leads which, at /txn/tc/leader/NUMBER, and unloading bundles moves none: a broker that leads too"
-    " many gives them to the others when it is restarted."
+WHO_LEADS = (
+    "Who leads the coordinators of scalable topics cannot be told: {brokers} elect them"
+    f" ({ELECTED_IN}), and neither the admin API nor a broker's metrics name a leader. The metadata store does, at"
+    " /txn/tc/leader/NUMBER. Unloading bundles moves none, and a broker keeps what it leads until it ends. Then others"
+    " take it, often one of them all: in a rolling restart end the broker that leads most last, so that they move once."
 )
 
 
@@ -64,6 +64,9 @@ from brokers left join held_by using (broker)
 `settled`: all of them are in one bundle, and few. `set_apart`: isolation policies exclude the broker from the
 coordinators' namespace.
 """
+
+ELECTING = f"select broker from setting('{ELECTED_IN}') where value = 'true'"
+"""Brokers that elect the leaders of coordinators of scalable topics."""
 
 NOWHERE = "select count(*) as coordinators from transaction_coordinators where broker is null and broker_known"
 """Number of coordinators that are known to be on no broker."""
@@ -107,8 +110,6 @@ class _Spread:
 def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judgement:
     """Critical if one broker has nearly all coordinators; a warning if the spread is uneven."""
     about = context.about
-    if not about.tcs_by_bundle:
-        return Judgement(cannot_tell=WHERE_THEY_ARE)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     # Without intentionally empty brokers: draining ones, and ones that isolation policies exclude.
@@ -126,7 +127,11 @@ def judge_tc_skew(queried: Queried, context: CheckContext[TcSkewPolicy]) -> Judg
         severity = Severity.CRITICAL
     elif spread.spread < context.limits.warning_spread_coordinators:
         # Coordinators without a broker are no sign of health: no transaction can begin with them.
-        return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
+        words = _sentence(spread)
+        unknown = [words] if spread.elsewhere else []
+        if electing := brokers_of(queried["electing"]):
+            unknown.append(WHO_LEADS.format(brokers=named(electing)))
+        return Judgement(quiet=words, cannot_tell=" ".join(unknown) or None)
     finding = TC_SKEW.finding(
         severity=severity,
         subject=about.cluster,
@@ -169,14 +174,8 @@ TC_SKEW = Check(
     source="docs/knowledge.md A; apache/pulsar#22953",
     remedied_by="tc_balance",
     policy=TcSkewPolicy,
-    cluster={"holders": Query(HOLDERS), "nowhere": Query(NOWHERE)},
+    cluster={"holders": Query(HOLDERS), "nowhere": Query(NOWHERE), "electing": Query(ELECTING)},
     judge=judge_tc_skew,
-)
-
-HOW_MANY = (
-    f"{NOT_BY_BUNDLE} Where Pulsar 5 elects their leaders (transactionCoordinatorScalableTopicsEnabled), there are as"
-    " many as transactionCoordinatorScalableTopicsParallelism says, which has to be the same on every broker and cannot"
-    " be changed later: choose as many as there are to be brokers, or more, before the cluster is first started."
 )
 
 
@@ -218,8 +217,6 @@ from brokers
 def judge_tc_count(queried: Queried, context: CheckContext[TcCountPolicy]) -> Judgement:
     """At most one finding, about the cluster."""
     about, limits = context.about, context.limits
-    if not about.tcs_by_bundle:
-        return Judgement(cannot_tell=HOW_MANY)
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
     draining = context.policy.brokers.draining
@@ -264,6 +261,7 @@ TC_COUNT = Check(
         "Raising it cannot be undone: brokers refuse a lower number. Raise it in steps, and not further than needed.",
         "Look at tc-skew afterwards: new coordinators fall where hashes put them.",
         "Too many: only a cluster with new metadata has fewer; add brokers, or keep them evenly spread.",
+        "Pulsar 5: those of scalable topics are transactionCoordinatorScalableTopicsParallelism, for good.",
         "Steward proposes a raise where the policy permits one (`guards.most_coordinators`), for a person to approve.",
     ),
     remedied_by="tc_count",

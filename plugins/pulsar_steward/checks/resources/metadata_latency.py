@@ -237,8 +237,9 @@ CHECK = RowCheck(
     order=30,
     title="The metadata store answers slowly, stalls, or fails",
     advice=(
-        "Ask each ZooKeeper server: `echo mntr | nc HOST 2181` (zk_avg_latency, zk_outstanding_requests, zk_fsync...).",
-        "Give ZooKeeper's transaction log a disk of its own, and look at the collector pauses of its process.",
+        "ZooKeeper: ask each server `echo mntr | nc HOST 2181` (zk_avg_latency, zk_outstanding_requests, zk_fsync...).",
+        "ZooKeeper: give its transaction log a disk of its own, and look at the collector pauses of its process.",
+        "Oxia: look at its own metrics; these figures are what the brokers see of it.",
         "Where most of the time is spent waiting in the broker, look at that broker's CPU and collections first.",
         "Upgrade ZooKeeper 3.4 (ZOOKEEPER-2044).",
         "Large nodes: compress them (`managedLedgerInfoCompressionType`, `managedCursorInfoCompressionType`).",

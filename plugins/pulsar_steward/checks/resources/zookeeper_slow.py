@@ -169,6 +169,7 @@ CHECK = RowCheck(
         "found": Query(FOUND, worst_first=WORST_FIRST),
         "judged": Query(JUDGED),
         "too_few": Query("select source from spans where request_ms is null and fsync_ms is null"),
+        "other_store": Query("select metadata_store from snapshot where metadata_store <> 'zk'"),
     },
     severity=ranked,
     subject="source",
@@ -186,6 +187,7 @@ CHECK = RowCheck(
         "updates": row["grown_updates"],
     },
     missing=(
+        if_any("other_store", "The metadata store is {names}, not ZooKeeper: its servers are not judged."),
         lambda queried, context: unread_servers(
             context, ("zookeeper",), {row["source"] for row in queried["figures"].rows}
         ),

@@ -140,7 +140,6 @@ def collect_kafka(reader: KafkaReader, order: KafkaOrder, folder: SnapshotFolder
                     "unread_brokers": [broker_name(each) for each in sorted(failures)],
                     "unread_namespaces": [*unread, *groups.unread],
                     "coordinators": 0,
-                    "tcs_by_bundle": False,
                     "read_from": began,
                     "read_until": datetime.now(UTC),
                     "system": System.KAFKA.value,

@@ -30,12 +30,6 @@ KIND = "tc_balance"
 UNIT = "transaction coordinators"
 GOAL = "Transaction coordinators"
 
-BY_METADATA_STORE = (
-    f"{GOAL}: nothing is proposed, as this cluster does not place them by bundle; from Pulsar 5 on"
-    " their leaders are elected in the metadata store (PIP-473), and unloading bundles would move none: a broker that"
-    " leads too many gives them to the others when it is restarted."
-)
-
 AFTER_DRAINING = (
     f"{GOAL}: nothing is proposed in this plan, as it drains a broker; they are evened out by a later plan, once that"
     " broker is empty."
@@ -104,16 +98,9 @@ def _each(loads: Iterable[int]) -> str:
 
 def missing(planning: PlanningFacts) -> tuple[str, ...]:
     """Unread brokers, and the coordinators' own namespace if unread: either may hide coordinators."""
-    if not planning.tcs_by_bundle:
-        return ()
     unread = {name for name in planning.unread if "/" not in name or name == TC_NAMESPACE}
     unread.update(fact.broker for fact in planning.brokers if not fact.read)
     return tuple(sorted(unread))
-
-
-def obstacle(planning: PlanningFacts, _: str) -> str | None:
-    """The note for clusters whose coordinators are not placed by bundles."""
-    return None if planning.tcs_by_bundle else BY_METADATA_STORE
 
 
 def _note_on_rest(placement: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:
@@ -138,7 +125,6 @@ TC_BALANCE = Planner(
     goal=lambda _: GOAL,
     propose=propose_balance,
     missing=missing,
-    obstacle=obstacle,
     explained=(GOAL,),  # a partial snapshot has no finding of skew either
     partial_note=(
         f"{GOAL}: nothing is proposed, as the snapshot is partial and where they are cannot be known without"
@@ -319,6 +305,5 @@ TC_COUNT_RAISE = Planner(
     goal=lambda _: COUNT_GOAL,
     propose=propose_count,
     missing=missing,
-    obstacle=obstacle,
     partial_note=f"{COUNT_GOAL}: no raise is proposed, as the snapshot is partial: it lacks {{all_missing}}.",
 )
