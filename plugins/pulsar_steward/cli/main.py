@@ -50,7 +50,7 @@ COMMANDS = {
         "Says what an upgrade would change on a cluster, what is in its way, and in which order.",
     ),
     "show": ListedCommand(
-        "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
+        "plan:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),
     "halt": ListedCommand("halt:halt", "Stops all changes of a cluster until it is resumed."),
     "resume": ListedCommand(
