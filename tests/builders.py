@@ -30,9 +30,9 @@ from pulsar_steward.facts.unknown import (
     loss_unknown,
 )
 from pulsar_steward.ledger.batch_record import BatchRecord, BatchRun, open_batches
+from pulsar_steward.ledger.questions import WaitingQuestion, waiting_questions
 from pulsar_steward.ledger.rows import ApprovedPart, Grant, Outcome, StepOutcome
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity, NamedCluster

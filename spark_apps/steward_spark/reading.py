@@ -6,24 +6,50 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema, as_answer
 from pulsar_steward.collect.reading import SMALL_OF_BROKERS, BrokerReading, pieces_of
 from pulsar_steward.model.tables import METRICS, SHARDED
-from steward_spark.map_arrow import map_in_arrow
 from steward_spark.progress import watched
-from steward_spark.schemas import answer_ddl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from pulsar_steward.collect.broker import BrokerTask, ReadScope
     from pulsar_steward.collect.reading import Tables, TaskDivision
     from pulsar_steward.model.tables import Table
     from pulsar_steward.pulsar.settings import AdminSettings
     from pulsar_steward.snapshots.folder import SnapshotFolder
+
+
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], ddl: str
+) -> DataFrame:
+    """Applies a function to the batches of each partition; returns a frame of its results.
+
+    Args:
+        frame: The function's input.
+        function: Pickled and run by Spark's Python workers.
+        ddl: The columns of the batches that it yields.
+    """
+    made = UserDefinedFunction(function, returnType=ddl, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = made(*(frame[name] for name in frame.columns))
+    # The same two inner objects that `DataFrame.mapInArrow` itself passes; no barrier, no resource profile.
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: SLF001 - no other door
+
+
+def answer_ddl(tables: Sequence[Table]) -> str:
+    """DDL with one struct column per table, as `pulsar_steward.collect.arrow.answer_schema` has them."""
+    return ", ".join(f"`{table.name}` struct<{_columns(table)}>" for table in tables)
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(f"`{column.name}`: {column.kind.value}" for column in table.columns)
 
 
 class KeptBySpark(BrokerReading):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pulsar_steward.errors import ConfigurationError
 from steward_spark.hadoop_files import java_class
-from steward_spark.map_arrow import map_in_arrow
+from steward_spark.reading import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -9,7 +9,17 @@ import httpx
 import msgspec
 import pytest
 
-from lab.simulator import BrokenJson, ClusterSpec, Fault, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import (
+    Answer,
+    BrokenJson,
+    ClusterSpec,
+    Delay,
+    Fault,
+    LoadSpec,
+    NamespaceSpec,
+    SubscriptionSpec,
+    TopicSpec,
+)
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
@@ -346,6 +356,29 @@ def test_a_policy_that_is_lost_with_a_call_of_unknown_effect_is_told(seeing: See
     first, *_ = site.carry_out(plan)
     assert first.outcome == "unknown"
     assert "the isolation policy other, which was there right before the call, is lost" in first.reason
+
+
+def test_a_look_that_fails_is_no_harm(seeing: Seeing) -> None:
+    """Whether another policy is lost is not known: that is said, moves go on under their guards, and it is no proof."""
+    site, plan = seeing.site, the_plan(seeing)
+    odd = Answer(200, "a text in place of a policy")
+
+    def blind(call: Call) -> None:
+        if "namespaceIsolationPolicies" in call.path:  # the change itself is seen, and the next look fails
+            for effect in (Delay(0), odd):
+                site.simulator.faults.add(Fault(effect, path="namespaceIsolationPolicies", method="GET"))
+
+    site.approve(plan, run=RUN)
+    first, *moves = site.carry_out(plan, after=blind)
+    assert {first.outcome, *(each.outcome for each in moves)} == {"done"}
+    unknown = "whether the call changed anything else cannot be looked at"
+    assert unknown in first.reason
+    site.simulator.faults.add(Fault(odd, path="namespaceIsolationPolicies", times=None))
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+    assert (proof.proved, f"b1.s01: {unknown}" in proof.reason) == (False, True)
+    assert "harm" not in proof.reason
+    assert "drifted" not in proof.reason
 
 
 @pytest.mark.parametrize("after", [somebody_sets, None], ids=["changed", "lost"])

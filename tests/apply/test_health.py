@@ -14,7 +14,7 @@ from pulsar_steward.apply.health import LATENCY, QUANTILE, Level, TopicVitals, V
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.pace import slowed
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.policy.sections import HealthPolicy
+from pulsar_steward.policy.schema import HealthPolicy
 from pulsar_steward.pulsar.metrics import Sample
 from tests.apply.worksite import quick_policy, said
 

@@ -9,7 +9,7 @@ import pytest
 from lab.simulator import Drop, Fault
 from pulsar_steward.apply.precheck import rehearse
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.ledger.moves import raised_lately
+from pulsar_steward.ledger.past import raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import RaiseCoordinators
 from pulsar_steward.pulsar import calls
@@ -97,9 +97,9 @@ def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
 
 def test_it_rests_after_a_raise(site: Worksite) -> None:
     site.proved(_carried_out(site, site.move(0)))
-    assert raised_lately(site.ledger, NAMED, site.clock(), site.policy) == ()
+    assert raised_lately(site.ledger.past(NAMED), site.clock(), site.policy) == ()
     site.proved(_carried_out(site, RAISE))
-    assert len(raised_lately(site.ledger, NAMED, site.clock(), site.policy)) == 1
+    assert len(raised_lately(site.ledger.past(NAMED), site.clock(), site.policy)) == 1
     again = RaiseCoordinators(before=20, after=24)
     (outcome,) = site.carry_out(site.approved(again))
     assert outcome.outcome == "refused"

@@ -24,7 +24,7 @@ import pytest
 from lab.simulator.brokers import default_configuration
 from pulsar_steward.checks import views
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.broker import KEPT
 from pulsar_steward.collect.metrics import ENDINGS, SERIES, Kind
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.cli import main
-from pulsar_steward.cli.written_files import written_whole
+from pulsar_steward.cli.output import written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.store import open_ledger

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
-from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.broker import KEPT
 from pulsar_steward.collect.metrics import SERIES
 from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SHARDED, SMALL

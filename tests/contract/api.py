@@ -9,7 +9,7 @@ import httpx
 
 from lab.target import PulsarTarget
 from lab.waiting import wait_until
-from pulsar_steward.model.broker_defaults import line_number
+from pulsar_steward.model.pulsar_versions import numbers_of
 
 HOPS = 4
 AGREED_WITHIN_S = 40
@@ -48,7 +48,7 @@ class Api:
     @property
     def since_4_2(self) -> bool:
         """Whether it is of 4.2 or later."""
-        return line_number(self.line) >= (4, 2)
+        return numbers_of(self.line) >= (4, 2, 0)
 
     @property
     def ids(self) -> list[str]:

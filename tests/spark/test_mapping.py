@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.diagnose.shards import ShardTask
 from pulsar_steward.runtime.parallel import OnThreads, on_this_thread
-from steward_spark.mapping import SparkMap, SparkMapOverFiles
+from steward_spark.observing import SparkMap, SparkMapOverFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

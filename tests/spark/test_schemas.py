@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema
-from steward_spark.schemas import answer_ddl
+from steward_spark.reading import answer_ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -235,13 +235,19 @@ class _BatchRun:
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
-        """Result with all that was lost beside a call, which stops the batch; `before` is as recorded."""
-        found = looked_beside(step.change, before, self._context.reader)
-        if not (lost := [each.words for each in found if each.lost]):
+        """Result with all that was lost beside a call, which stops the batch; `before` is as recorded.
+
+        What could not be looked at is no harm: the pace is halved, and guards of the next step read it anew.
+        """
+        found = [each for each in looked_beside(step.change, before, self._context.reader) if each.lost is not False]
+        if not found:
             return result
         done = result.outcome is Outcome.DONE  # any other outcome stops the batch by itself
-        values = {**result.values, "health": {"level": Level.WORSE.value}} if done else result.values
-        return msgspec.structs.replace(result, reason="; ".join([result.reason, *lost]), values=values)
+        level = Level.WORSE if any(each.lost for each in found) else Level.STRAINED
+        values = {**result.values, "health": {"level": level.value}} if done else result.values
+        return msgspec.structs.replace(
+            result, reason="; ".join([result.reason, *(each.words for each in found)]), values=values
+        )
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
         """Result with the health after the change, by which the batch slows down or stops."""

@@ -15,7 +15,7 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import ConfigurationError, NotInLedger, PolicyError, Refused
 from pulsar_steward.guards.window_times import good_until, windows_for
 from pulsar_steward.ledger.batch_record import last_words
-from pulsar_steward.ledger.moves import looked_back
+from pulsar_steward.ledger.past import looked_back
 from pulsar_steward.ledger.rows import ApprovedPart, Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.verify import VerifiedChain
 from pulsar_steward.model.people import Person, same_person
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Request
     from pulsar_steward.model.cluster import NamedCluster
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.policy.approval import ApprovalPolicy
-    from pulsar_steward.policy.approval_terms import ApprovalValues
+    from pulsar_steward.policy.approval import ApprovalPolicy, ApprovalValues
     from pulsar_steward.policy.schema import Policy
 
 CLOCKS_DIFFER = timedelta(minutes=5)

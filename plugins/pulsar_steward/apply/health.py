@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.changes.kind import DisturbedBundle
     from pulsar_steward.ledger.rows import StepOutcome
-    from pulsar_steward.policy.sections import HealthPolicy
+    from pulsar_steward.policy.schema import HealthPolicy
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pulsar_steward.facts.load_manager import TRAFFIC_UNKNOWN, Traffic
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.facts.unknown import QUOTA_CHECKS_UNKNOWN, Unknown, delayed_unknown, loss_unknown, owner_unknown
-from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
+from pulsar_steward.ledger.past import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, SetIsolation, present_owner
@@ -219,14 +219,14 @@ class LiveCluster(WholeLook, ClusterFacts):
     @once
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of the bundle's last move; earlier, failed tries of this step do not count."""
-        moves = moved_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)
+        moves = moved_lately(self._past, self._now, self.policy)
         moved_at = moves.get(_key(change))
         return None if moved_at in self._own_tries() else moved_at
 
     @once
     def circling(self, namespace: str) -> tuple[str, ...]:
         """Bundles of a namespace that were moved away and back lately."""
-        return circling_lately(self._ledger, self._plan.named_cluster, self._now, self.policy).get(namespace, ())
+        return circling_lately(self._past, self._now, self.policy).get(namespace, ())
 
     # -- a bundle
 
@@ -298,7 +298,7 @@ class LiveCluster(WholeLook, ClusterFacts):
     @once
     def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
         """Time of the last raise; earlier, failed tries of this step do not count."""
-        raised = raised_lately(self._ledger, self._plan.named_cluster, self._now, self.policy)
+        raised = raised_lately(self._past, self._now, self.policy)
         own = self._own_tries()
         return max((at for at in raised if at not in own), default=None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from pulsar_steward.apply.kept import KeptFacts
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from pulsar_steward.pulsar.owner import TopicDetail
     from pulsar_steward.pulsar.settings import AdminSettings
     from pulsar_steward.pulsar.statistics import TopicStatistics
+
+T = TypeVar("T")
 
 STATISTICS_SECONDS = 60
 """Time after which a broker renews its statistics, if it does not report another one."""
@@ -128,8 +130,7 @@ class LiveReader(Closing):
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
         """Bundles of several brokers, read in parallel; the error for a broker that cannot be read."""
-        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            return dict(zip(brokers, pool.map(self._owned_or_error, brokers), strict=True))
+        return self._of_each(brokers, self._owned_or_error)
 
     def _owned_or_error(self, broker: str) -> tuple[str, ...] | AdminError:
         try:
@@ -190,29 +191,31 @@ class LiveReader(Closing):
         with self._owner_of_policies(change.namespace, change.topic) as owner:
             return owner.own_setting(change.topic, change.name)
 
-    def own_compaction_bytes(self, namespace: str, topic: str) -> int | None:
-        """Compaction threshold of a topic itself, by the name without a partition; None: not set there.
+    def compaction_bytes(self, namespace: str, topics: Iterable[str | None]) -> tuple[int, ...]:
+        """Compaction thresholds: a topic's own, or else its namespace's, or the brokers' default; 0: none.
+
+        Args:
+            namespace: ``tenant/namespace``.
+            topics: Topics of it, by names without a partition; None: a topic that sets none.
 
         Raises:
-            AdminError: As of `own_setting`.
+            AdminError: As of `own_setting`, or if brokers tell no default.
         """
+        own = [None if topic is None else self._own_compaction_bytes(namespace, topic) for topic in topics]
+        usual = 0
+        if None in own:
+            told = self._reader.own_compaction_bytes(namespace)
+            if told is None:
+                told = broker_defaults(self._reader.runtime_configuration()).compaction_bytes
+            if told is None:
+                words = f"from which size on topics are compacted is not known ({COMPACTION_BYTES})"
+                raise AdminError("GET", paths.namespace(namespace), "a broker", words)
+            usual = told
+        return tuple(usual if each is None else each for each in own)
+
+    def _own_compaction_bytes(self, namespace: str, topic: str) -> int | None:
         with self._owner_of_policies(namespace, topic) as owner:
             return owner.own_compaction_bytes(topic)
-
-    def compaction_bytes(self, namespace: str) -> int:
-        """Compaction threshold of a namespace: its own, or else the brokers' default; 0: none.
-
-        Raises:
-            AdminError: If it cannot be read, or brokers tell no default.
-        """
-        own = self._reader.own_compaction_bytes(namespace)
-        if own is not None:
-            return own
-        usual = broker_defaults(self._reader.runtime_configuration()).compaction_bytes
-        if usual is None:
-            words = f"from which size on topics are compacted is not known ({COMPACTION_BYTES})"
-            raise AdminError("GET", paths.namespace(namespace), "a broker", words)
-        return usual
 
     def _owner_of_policies(self, namespace: str, topic: str) -> OwnerReader:
         """Reads a topic's policies, which the owner of its first partition reports (docs/pulsar-behaviour.md)."""
@@ -375,14 +378,11 @@ class LiveReader(Closing):
 
     def versions_and_clocks(self, brokers: Collection[str]) -> dict[str, tuple[str, int | None]]:
         """Pulsar versions of brokers, each with `clock_milliseconds`; read in parallel, with one call per broker."""
-        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
-            return dict(zip(brokers, told, strict=True))
+        return self._of_each(brokers, lambda broker: self._at(broker).version_and_clock())
 
     def configurations(self, brokers: Collection[str]) -> tuple[dict[str, str], ...]:
         """Runtime configuration of each of these brokers, read anew and in parallel."""
-        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            return tuple(pool.map(lambda broker: self._at(broker).runtime_configuration(), brokers))
+        return tuple(self._of_each(brokers, lambda broker: self._at(broker).runtime_configuration()).values())
 
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
         """Samples of a broker's metrics: the first of each series, and all that are not at their resting value."""
@@ -453,8 +453,7 @@ class LiveReader(Closing):
 
     def loads(self, brokers: Collection[str]) -> dict[str, LoadOfBroker]:
         """Loaded topics and throughput by namespace, and resources, of brokers, from their metrics, in parallel."""
-        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            return dict(zip(brokers, pool.map(self._load, brokers), strict=True))
+        return self._of_each(brokers, self._load)
 
     def _load(self, broker: str) -> LoadOfBroker:
         with closing(self._at(broker).metrics()) as pieces:
@@ -508,6 +507,11 @@ class LiveReader(Closing):
         with OwnerReader(self._settings, broker) as owner:
             states = {number: owner.coordinator_state(number) for number in numbers}
         return {number: state for number, state in states.items() if state is not None}
+
+    def _of_each(self, brokers: Collection[str], read: Callable[[str], T]) -> dict[str, T]:
+        """What is read of each of these brokers, in parallel."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            return dict(zip(brokers, pool.map(read, brokers), strict=True))
 
     def _at(self, broker: str) -> Reader:
         if broker not in self._readers:

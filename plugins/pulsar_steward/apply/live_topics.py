@@ -209,8 +209,7 @@ def partitioned(reader: LiveReader, change: AddPartitions, owners: Iterable[str]
         for name, subscription in topic.subscriptions.items():
             types[name].append(subscription.type)
     elsewhere = {*reader.other_clusters(namespace), *(to for topic in loaded.values() for to in topic.replication)}
-    own, most = reader.own_compaction_bytes(namespace, change.topic), reader.most_topics(namespace)
-    threshold = reader.compaction_bytes(namespace) if own is None else own
+    (threshold,), most = reader.compaction_bytes(namespace, [change.topic]), reader.most_topics(namespace)
     return PartitionedTopic(
         partitions=partitions,
         subscriptions={name: ordering(*kinds) for name, kinds in types.items()},

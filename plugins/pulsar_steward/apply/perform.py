@@ -158,7 +158,7 @@ def result_of(observation: Observation | AdminError, doubt: AdminError | None) -
 
 
 def looked_beside(change: Change, before: dict[str, Any], reader: LiveReader) -> list[Beside]:
-    """Other things that are not as they were right before the call of a change; that they cannot be read is one.
+    """Other things that are not as they were right before the call of a change, or that they cannot be looked at.
 
     Args:
         change: The change.
@@ -169,7 +169,7 @@ def looked_beside(change: Change, before: dict[str, Any], reader: LiveReader) ->
     try:
         return list(kind.beside(kind.recorded(before), reader))
     except AdminError as error:
-        return [Beside(f"what it did beside cannot be read: {error}", lost=True)]
+        return [Beside(f"whether the call changed anything else cannot be looked at: {error}", lost=None)]
 
 
 def wait_for(

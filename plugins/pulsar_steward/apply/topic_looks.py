@@ -22,7 +22,7 @@ from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.subscription import COMPACTION
 from pulsar_steward.model.topics import is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
-from pulsar_steward.pulsar.statistics import each_topic, is_of_topic, loaded_topics
+from pulsar_steward.pulsar.statistics import each_topic, is_of_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ class TopicLooks:
     @once
     def loaded(self) -> dict[str, str]:
         """Loaded topics by full name, with their owners: topics in the statistics, and new ones."""
-        return {**self._shown(), **self._new()}
+        return {**{name: owner for name, (owner, _) in self._shown().items()}, **self._new()}
 
     @once
     def details(self, *, ages: bool = False) -> dict[str, TopicDetail] | Unknown:
@@ -136,18 +136,12 @@ class TopicLooks:
                 f" {counted(len(self.loaded()), 'topic')} are more than the {self.budget:,} that are asked one by one"
                 f" ({BUDGET_KEY}), and brokers' statistics of all topics may be from before it: try again in a minute"
             )
-        shown = self._shown()
         found: dict[str, ShownTopic] = {}
-        for owner in self.owners:
-            document = self.reader.statistics(owner)
-            for name, each in each_topic(document, self.change.namespace, owner, self.change.topic):
-                if shown.get(name) != owner:
-                    continue
-                if each.keeps_unknown:
-                    return Unknown(keeping_unknown([name], owner))
-                topic = ShownTopic.of(each)
-                if topic.storage_size or topic.backlog_size or topic.compacted:
-                    found[name] = topic
+        for name, (owner, topic) in self._shown().items():
+            if topic is None:
+                return Unknown(keeping_unknown([name], owner))
+            if topic.storage_size or topic.backlog_size or topic.compacted:
+                found[name] = topic
         return found
 
     @once
@@ -159,10 +153,8 @@ class TopicLooks:
         compacted = sorted({partitioned_topic(name) for name in loaded})
         if len(compacted) > self.budget:
             return self.too_many(f"{counted(len(compacted), 'topic')} of {self.change.holder} are compacted")
-        usual = self.reader.compaction_bytes(self.change.namespace)
-        own = [self.reader.own_compaction_bytes(self.change.namespace, name) for name in compacted]
-        told = [usual if each is None else each for each in own]
-        return max(told, default=0) if self.change.topic in compacted else max([usual, *told])
+        others = () if self.change.topic in compacted else (None,)
+        return max(self.reader.compaction_bytes(self.change.namespace, [*compacted, *others]))
 
     def _compacted(self) -> set[str] | Unknown:
         """Loaded topics with a cursor of compaction."""
@@ -185,11 +177,17 @@ class TopicLooks:
         return int(time.time() * 1000) + (self.reader.clock_milliseconds(self.loaded()[name]) or 0)
 
     @once
-    def _shown(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _shown(self) -> dict[str, tuple[str, ShownTopic | None]]:
+        """Topics in the statistics of all topics, with their owners; None: sizes or backlogs are left out.
+
+        All is kept of one pass, as only the last broker's statistics are: they may be large.
+        """
+        found: dict[str, tuple[str, ShownTopic | None]] = {}
         for owner in self.owners:
-            names = loaded_topics(self.reader.statistics(owner), self.change.namespace, owner)
-            found |= {name: owner for name in names if name.startswith(PERSISTENT) and self._concerns(name)}
+            document = self.reader.statistics(owner)
+            for name, each in each_topic(document, self.change.namespace, owner, self.change.topic):
+                if name.startswith(PERSISTENT) and not is_system_topic(name):
+                    found[name] = owner, None if each.keeps_unknown else ShownTopic.of(each)
         return found
 
     @once

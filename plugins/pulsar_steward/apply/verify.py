@@ -47,7 +47,11 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
         faults.append(outside)
     besides = tuple(_beside(context, plan_id, batch))
     told = "; ".join(faults)  # what was lost at once stopped the batch, with the same words
-    faults += [f"{step_id} drifted: {each.words}" for step_id, each in besides if each.lost and each.words not in told]
+    faults += [
+        f"{step_id}{' drifted' if each.lost else ''}: {each.words}"
+        for step_id, each in besides
+        if each.lost is not False and each.words not in told
+    ]
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
     placement, unread = _placement(context.reader, batch)
     proof = Proof(
@@ -56,7 +60,9 @@ def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
         run=context.run,
         at=context.clock(),
         proved=bool(outcomes) and not faults,
-        reason="; ".join([_reason(outcomes, faults), *unread, *(each.words for _, each in besides if not each.lost)]),
+        reason="; ".join(
+            [_reason(outcomes, faults), *unread, *(each.words for _, each in besides if each.lost is False)]
+        ),
         shown={"steps": shown, "placement": placement},
     )
     context.journal.proof(proof)

@@ -94,10 +94,15 @@ class DisturbedBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """Something else that is not as it was right before a call, in a sentence; `lost`: it is gone."""
+    """Something else that is not as it was right before a call, in a sentence.
+
+    Attributes:
+        words: The sentence.
+        lost: True if it is gone; None: whether anything is could not be looked at.
+    """
 
     words: str
-    lost: bool
+    lost: bool | None
 
 
 class Inverse(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_steward.checks.check import LookBack
+from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ PERIOD = "managedLedgerStatsPeriodSeconds"
 
 MIN_EARLIER = 2
 """Minimum number of earlier snapshots with just connected clients; with this one that makes three."""
+
+
+class ComparingPolicy(Section):
+    """Thresholds of a check that compares with earlier snapshots."""
+
+    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
 
 
 def window_minutes(limits: Any) -> int:

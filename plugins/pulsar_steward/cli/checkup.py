@@ -11,8 +11,7 @@ import typer
 from pulsar_steward.cli.access import ClusterAccess, options_given
 from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import Source, folder_for, snapshot_of
-from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
-from pulsar_steward.cli.written_files import written_whole
+from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width, written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
 from pulsar_steward.logs.reading import read_logs

@@ -10,8 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from pulsar_steward.cli.errors import command_group
 from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, opened_ledger, verified
 from pulsar_steward.cli.option_groups import option
-from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, tell_done
-from pulsar_steward.cli.written_files import written_whole
+from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, tell_done, written_whole
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.migrations.migrate import VERSIONS

@@ -51,7 +51,7 @@ COMMANDS = {
     ),
     "may-restart": ListedCommand("may_restart:may_restart", "Says whether a broker may be restarted now, and why not."),
     "show": ListedCommand(
-        "show:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
+        "plan:show", "Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."
     ),
     "halt": ListedCommand("halt:halt", "Stops all changes of a cluster until it is resumed."),
     "resume": ListedCommand(

@@ -8,9 +8,8 @@ import typer
 
 from pulsar_steward.cli.ledgers import LedgerUrl, opened_ledger
 from pulsar_steward.cli.option_groups import option
-from pulsar_steward.cli.output import STANDARD_OUTPUT, tell
+from pulsar_steward.cli.output import STANDARD_OUTPUT, tell, written_whole
 from pulsar_steward.cli.paths import SNAPSHOTS, snapshots_uri
-from pulsar_steward.cli.written_files import written_whole
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.ledger.counts import ledger_counts
 from pulsar_steward.report.checkup.compose import troubles_shown

@@ -17,8 +17,7 @@ from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.cluster import named_clusters
 from pulsar_steward.model.units import counted
 from pulsar_steward.notify.compose import composed
-from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, policies_of, route_of
-from pulsar_steward.notify.retries import Turn, turn
+from pulsar_steward.notify.gather import Turn, is_outdated, new_messages, notices_now, policies_of, route_of, turn
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
 AIRFLOW = "AIRFLOW__API__BASE_URL"

@@ -20,7 +20,7 @@ from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in, prope
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.folder import place_of
 from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 
 AdminUrls = Annotated[

@@ -1,21 +1,32 @@
-"""``steward plan``: prints what would be proposed for a cluster, step by step, and why no more is."""
+"""``steward plan``: what would be proposed for a cluster, and why no more is; ``steward show``: a recorded plan."""
 
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, is_ledger_known, ledger_to_read
+from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, PlanId, is_ledger_known, ledger_to_read
 from pulsar_steward.cli.option_groups import with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
+from pulsar_steward.errors import NotInLedger
+from pulsar_steward.ledger.batch_record import BatchRecord
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Intent, RecordedAnswer, interrupted
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.finding import Outlook
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.terminal import why_no_more
-from pulsar_steward.report.checkup.text import plan_lines
+from pulsar_steward.report.checkup.text import batch_lines, bullets, fitting, heading, plan_lines, wrapped
 
 AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, in the form that digests are made of.")]
 
@@ -51,3 +62,87 @@ def plan(*, source: Source, ledger: LedgerUrl = None, json: AsJson = False, verb
             " STEWARD_HOME."
         )
     print_lines(plan_lines(made, reasons, width()))
+
+
+_CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
+
+
+def show(plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
+    """Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."""
+    with ledger_to_read(ledger) as reader:
+        try:
+            found = reader.plan(plan_id)
+        except NotInLedger as error:
+            named = _CLUSTER.fullmatch(plan_id)
+            known = [row.plan_id for row in reader.plans(named[1] if named else plan_id)]  # of the same cluster
+            near = difflib.get_close_matches(plan_id, known, n=3) or known[:3]
+            meant = f"did you mean {' or '.join(near)}?" if near else "is it another ledger's?"
+            raise NotInLedger(f"{error}; {meant}") from error
+        print_lines(list(_lines(reader, found, fitting(width()))))
+
+
+def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
+    row = reader.plan_row(plan.plan_id)
+    yield from wrapped(f"Plan {plan.plan_id}", columns, style="heading")
+    yield from wrapped(
+        f"cluster {plan.cluster}, snapshot {plan.snapshot_id}, recorded {_at(row.created_at)}; SHA-256 {plan.digest},"
+        " as recorded",
+        columns,
+    )
+    if row.superseded_by:
+        when = f" {_at(row.superseded_at)}" if row.superseded_at else ""
+        yield from wrapped(f"Superseded{when} by {row.superseded_by}", columns, style="warning")
+    records = reader.batches(plan)
+    for batch in plan.batches:
+        yield from batch_lines(plan, batch, columns)
+        yield from heading("What became of it")
+        intents, seen_at = reader.intents(plan.plan_id, batch.batch_id), reader.questions.seen_at(plan, batch.batch_id)
+        yield from bullets(_story(plan, records[batch.batch_id], intents, seen_at), columns)
+    if plan.notes:
+        yield from heading("Why nothing else was proposed")
+        yield from bullets(plan.notes, columns)
+
+
+def _story(plan: Plan, record: BatchRecord, intents: Sequence[Intent], seen_at: datetime) -> Iterator[str]:
+    """The history of one batch: question, answers, outcomes, and proofs."""
+    under_way = interrupted(intents, record.outcomes)
+    if record.requests:
+        yield f"asked {_at(record.requests[-1].at)}"
+    if seen_at != plan.taken_at:
+        yield f"proposed the same again, at last by the snapshot of {_at(seen_at)}"
+    if record.end is not None:
+        yield f"the question ended {_at(record.end.at)}: {record.end.words}"
+    if not record.answers:
+        asked = record.requests or record.end is not None
+        yield f"{'no answer is recorded' if asked else 'nobody was asked yet'}: nothing was changed"
+    for answer in record.answers:
+        yield from _answer_lines(answer)
+    for outcome in record.outcomes:
+        yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
+    for intent in under_way:
+        yield f"{intent.step_id} under way since {_at(intent.at)}, or cut short then"
+    if under_way:
+        ended, approved = len(record.outcomes), counted(len(record.answers[-1].step_ids), "approved step")
+        yield f"{ended} of {approved} {'has' if ended == 1 else 'have'} come to an end"
+    for proof in record.proofs:
+        yield f"{'proved' if proof.proved else 'verification failed'} {_at(proof.at)}: {proof.reason}"
+
+
+def _answer_lines(answer: RecordedAnswer) -> Iterator[str]:
+    """An answer, the end of the time for which it silences its question, and the way to take it back."""
+    who = f" by {answer.answered_by}" if answer.answered_by else ""
+    steps = f" of {', '.join(answer.step_ids)}" if answer.step_ids else ""
+    until = f", valid until {_at(answer.expires_at)}" if answer.expires_at else ""
+    comment = f' "{answer.comment}"' if answer.comment else ""
+    yield f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
+    end = f"steward questions ask-again {answer.answer_id} ends that"
+    if answer.silent_until is not None:
+        worse = ", or until it gets worse" if answer.until_worse else ""
+        yield f"silent until {_at(answer.silent_until)}{worse}; {end}"
+    if answer.policy_entry:
+        yield f"silent until {end}; the policy entry for good:"
+        yield from answer.policy_entry.splitlines()
+
+
+def _at(moment: datetime) -> str:
+    return time_in_words(moment, seconds=True)

@@ -166,8 +166,7 @@ def _claimed(folder: Path, cluster: str) -> tuple[SnapshotFolder, datetime]:
         except FileExistsError:
             time.sleep(0.2)
         except OSError as error:
-            reason = error.strerror or error
-            raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {reason}") from error
+            raise _not_written(place, error) from error
         else:
             return place, taken_at
 

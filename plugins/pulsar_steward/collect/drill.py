@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.collect.arrow import OWN_POLICIES
-from pulsar_steward.collect.positions import GIVING_UP
+from pulsar_steward.collect.bundles import GIVING_UP
 from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.subscription import DEDUPLICATION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -188,7 +188,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         What others have there stays until it is unloaded.
         """
-        topics, used = 0, dict.fromkeys(RESOURCES, 0.0)
+        topics, idle, used = 0, 0, dict.fromkeys(RESOURCES, 0.0)
         silent: defaultdict[str, list[str]] = defaultdict(list)
         by_topics: list[str] = []
         for broker in sorted(self.loads):
@@ -200,6 +200,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             carried = sum(held.topics for held in theirs)
             share = 1.0 if there else load.share(carried, sum(held.bytes for held in theirs))
             topics += carried
+            idle += 0 if there or not load.flows else sum(held.idle for held in theirs)
             if share and not there and not load.flows:
                 by_topics.append(broker)
             for name in RESOURCES if share else ():
@@ -213,14 +214,16 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             used=used,
             silent={name: tuple(brokers) for name, brokers in silent.items()},
             by_topics=tuple(by_topics),
+            idle=idle,
         )
 
     def busiest(self, brokers: Iterable[str]) -> str:
-        """The broker with most CPU, or else topics, in use now."""
+        """The broker with most CPU, or else topics, in use now; one that did not report it may have the most."""
 
-        def order(broker: str) -> tuple[float, int, str]:
+        def order(broker: str) -> tuple[float, float, str]:
             load = self.loads[broker]
-            return -(load.used.cpu or 0.0), -sum((load.topics or {}).values()), broker
+            cpu, topics = load.used.cpu, load.topics
+            return -(inf if cpu is None else cpu), -(inf if topics is None else sum(topics.values())), broker
 
         return min(brokers, key=order)
 
@@ -235,22 +238,30 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for broker, load in self.loads.items():
             topics: defaultdict[frozenset[str], int] = defaultdict(int)
             throughput: defaultdict[frozenset[str], float] = defaultdict(float)
+            idle: defaultdict[frozenset[str], int] = defaultdict(int)
             for namespace, number in (load.topics or {}).items():
                 left = self.left_to(namespace)
                 topics[left] += number
-                throughput[left] += (load.bytes or {}).get(namespace, 0.0)
+                flow = (load.bytes or {}).get(namespace, 0.0)
+                throughput[left] += flow
+                idle[left] += 0 if flow else number
             found[broker] = tuple(
-                _Held(brokers=left, topics=number, bytes=throughput[left]) for left, number in topics.items()
+                _Held(brokers=left, topics=number, bytes=throughput[left], idle=idle[left])
+                for left, number in topics.items()
             )
         return found
 
 
 class _Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Topics, and bytes per second, of namespaces on a broker, with the brokers that are left to them."""
+    """Topics, and bytes per second, of namespaces on a broker, with the brokers that are left to them.
+
+    `idle` are the topics of those namespaces that have no throughput.
+    """
 
     brokers: frozenset[str]
     topics: int
     bytes: float
+    idle: int
 
     def is_kept_to(self, side: frozenset[str]) -> bool:
         """True if they are left no other broker."""

@@ -36,6 +36,13 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     replicated: bool | None = None
 
 
+ON_ITS_WAY_SECONDS = 5
+"""What is sent in this time at the present rate counts as on its way: a link that is caught up is never empty."""
+
+RENEWED_SECONDS = 60
+"""Age of brokers' statistics at most: those of two ends may be of different moments."""
+
+
 class Replicating(msgspec.Struct, frozen=True, kw_only=True):
     """Replication of a loaded topic to another cluster, and whether that one is connected in turn."""
 
@@ -44,6 +51,16 @@ class Replicating(msgspec.Struct, frozen=True, kw_only=True):
     rate_out: float | None
     delay_seconds: int | None
     inbound: bool
+
+    @property
+    def has_arrived(self) -> bool:
+        """True if nothing waits, or no more than is sent in a few seconds."""
+        return not self.entries or (bool(self.connected) and self.entries <= (self.rate_out or 0) * ON_ITS_WAY_SECONDS)
+
+    @property
+    def entries_between_looks(self) -> float:
+        """Entries at most by which the receiver shows less: they wait, or were sent since either end was looked at."""
+        return self.entries + (self.rate_out or 0) * RENEWED_SECONDS
 
 
 class LoadedTopic(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,6 +83,7 @@ class Burden(msgspec.Struct, frozen=True, kw_only=True):
         used: Resources by field of `Usage`, in percent of one broker.
         silent: Brokers with some of the load that did not report their topics, or a resource, by `topics` or its field.
         by_topics: Brokers with no throughput, whose share of resources is that of topics.
+        idle: Topics of namespaces that have no throughput now, and so no share of the resources.
     """
 
     brokers: int
@@ -90,6 +91,7 @@ class Burden(msgspec.Struct, frozen=True, kw_only=True):
     used: dict[str, float]
     silent: dict[str, tuple[str, ...]] = {}
     by_topics: tuple[str, ...] = ()
+    idle: int = 0
 
     def shortages(self, limits: RoomLimits, who: str | None = None) -> Iterator[str]:
         """Reasons, with figures, why the brokers (`who`) could not carry it, or why that is not known."""

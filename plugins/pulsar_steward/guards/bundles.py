@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import BundleGuard, Objection
+from pulsar_steward.guards.kinds import BundleGuard, Objection, known
 from pulsar_steward.model.pulsar_versions import drops_unsent, who_drops_unsent
 from pulsar_steward.model.step import present_owner
 from pulsar_steward.model.units import bytes_in_words, counted
@@ -159,9 +159,7 @@ class ReplicationKept(BundleGuard):
         risks = facts.move_risks(change)
         if not risks.unsent:
             return self.result("nothing waits that a topic's own policy alone replicates", passed=True)
-        versions = facts.versions()
-        if isinstance(versions, Unknown):
-            return self.result(versions.reason, passed=False)
+        versions = known(facts.versions())
         dropping = [each for each in versions if drops_unsent(each)]
         if not dropping:
             return self.result("brokers keep what is not replicated yet when they load a topic anew", passed=True)

@@ -14,7 +14,6 @@ from pulsar_steward.guards.bundles import (
     ProducersReturn,
     ReplicationKept,
 )
-from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.every_change import (
     FreshSnapshot,
     Limits,
@@ -25,7 +24,7 @@ from pulsar_steward.guards.every_change import (
     WholeCluster,
     Window,
 )
-from pulsar_steward.guards.in_flight import AckHoles, VolatileTopics
+from pulsar_steward.guards.in_flight import AckHoles, LossAsApproved, VolatileTopics
 from pulsar_steward.guards.isolation import (
     GroupBrokers,
     GroupRoom,
@@ -35,9 +34,14 @@ from pulsar_steward.guards.isolation import (
     IsolationAsPlanned,
 )
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.loss import LossAsApproved
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
 from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
+from pulsar_steward.guards.raises import (
+    CoordinatorLimit,
+    CoordinatorsRest,
+    PartitionLimit,
+    PartitionOrder,
+    TopicAsPlanned,
+)
 from pulsar_steward.guards.settings import (
     BookiesEnough,
     Clocks,

@@ -9,8 +9,7 @@ import msgspec
 from pulsar_steward.changes.isolation import by_hand
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import evaluate
-from pulsar_steward.guards.in_flight import with_messages_in_flight
-from pulsar_steward.guards.loss import bounded
+from pulsar_steward.guards.in_flight import bounded, with_messages_in_flight
 from pulsar_steward.model.step import GuardedChange, SetIsolation, Step
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import msgspec
 
 from pulsar_steward.changes.kind import Aspect
 from pulsar_steward.facts.room import limits_after_loss, limits_of_moves
-from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard
+from pulsar_steward.guards.kinds import IsolationGuard, Objection, StepGuard, known
 from pulsar_steward.model.isolation import Reach, policies_in_words, policy_in_words
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
 from pulsar_steward.model.units import counted, named
@@ -51,9 +50,7 @@ class _OfWhole(StepGuard[SetIsolation]):
 
     def check_step(self, step: GuardedChange, change: SetIsolation, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes whatever is not known; else asks `check_divided`."""
-        found = facts.isolation()
-        if isinstance(found, Unknown):
-            return self.result(found.reason, passed=False)
+        found = known(facts.isolation())
         # A draining broker stops soon: it is nobody's broker, and others come to carry its load.
         stopping = frozenset(policy.brokers.draining)
         return self.check_divided(step, change, msgspec.structs.replace(found, stopping=stopping), policy)
@@ -77,9 +74,7 @@ class IsolationAsPlanned(StepGuard[SetIsolation]):
         if change.pulsar_cluster != here:
             reason = f"it is a policy of the Pulsar cluster {change.pulsar_cluster}, and {here} answers"
             return self.result(reason, passed=False)
-        found = facts.isolation()
-        if isinstance(found, Unknown):
-            return self.result(found.reason, passed=False)
+        found = known(facts.isolation())
         present = found.policies.get(change.policy)
         now, then = policies_in_words(present, change.before)
         if present != change.before:
@@ -112,9 +107,7 @@ class GroupStands(StepGuard[UnloadBundle]):
             return self.result(reason, passed=False)
         if facts.planning:
             return self.result(f"the group {step.group} is wanted (policy key brokers.groups)", passed=True)
-        found = facts.isolation()
-        if isinstance(found, Unknown):
-            return self.result(found.reason, passed=False)
+        found = known(facts.isolation())
         now = found.policies.get(str(step.group))
         if not wanted.is_as(now):
             return self.result(f"the isolation policy {step.group} is {policy_in_words(now)} by now", passed=False)
@@ -187,15 +180,18 @@ class GroupRoom(_OfWhole):
         if not (losing := now.losing(then)):
             return self.result("nothing is kept to fewer brokers", passed=True)
         against: dict[str, None] = {}
-        figures, by_topics = [], set[str]()
+        figures, by_topics, idle = [], set[str](), 0
         for when, side, burden, limits in _looks(then, losing, policy):
             who = f"{when}{counted(len(side), 'broker')} ({named(sorted(side))})"
             against |= dict.fromkeys(burden.shortages(limits, who))
             figures.append(f"{who} would have {burden.words(limits)}")
             by_topics.update(burden.by_topics)
+            idle = max(idle, burden.idle)
         told = list(against) or figures
         if by_topics:
             told.append(f"no throughput is told of {named(sorted(by_topics))}, whose usage is divided by topics")
+        if idle:
+            told.append(f"{counted(idle, 'topic comes', 'topics come')} without throughput now: usage is a lower bound")
         return self.result("; ".join(told), passed=not against)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Aspect
+from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.step import (
     AddPartitions,
     BundleChange,
@@ -85,7 +86,19 @@ class Guard(ABC):
         return GuardResult(guard=self.name, passed=passed, reason=reason)
 
 
+T = TypeVar("T")
 ChangeT = TypeVar("ChangeT")
+
+
+class _NotKnownError(Exception):
+    """A fact that a guard needs is not known."""
+
+
+def known(fact: T | Unknown) -> T:
+    """A fact that a `StepGuard` cannot do without: where it is not known, the step is vetoed with the reason."""
+    if isinstance(fact, Unknown):
+        raise _NotKnownError(fact.reason)
+    return fact
 
 
 class StepGuard(Guard, Generic[ChangeT]):
@@ -98,10 +111,13 @@ class StepGuard(Guard, Generic[ChangeT]):
     changes: ClassVar[type | UnionType]
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Calls `check_step`."""
+        """Calls `check_step`; vetoes the step if a fact that it needs is not known."""
         if not isinstance(step.change, self.changes):
             raise TypeError(f"{self.name} looks at {self.aspect}, not at {step.change}")
-        return self.check_step(step, cast("ChangeT", step.change), facts, policy)
+        try:
+            return self.check_step(step, cast("ChangeT", step.change), facts, policy)
+        except _NotKnownError as unknown:
+            return self.result(str(unknown), passed=False)
 
     @abstractmethod
     def check_step(self, step: GuardedChange, change: ChangeT, facts: ClusterFacts, policy: Policy) -> GuardResult:

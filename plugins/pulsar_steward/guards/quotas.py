@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.unknown import Unknown, inherited_unknown
-from pulsar_steward.guards.kinds import Objection, SettingGuard
+from pulsar_steward.facts.unknown import inherited_unknown
+from pulsar_steward.guards.kinds import Objection, SettingGuard, known
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
 from pulsar_steward.model.subscription import Holder, slowest
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
@@ -36,9 +36,7 @@ class QuotaRoom(SettingGuard):
             return self.result("no size quota is set", passed=True)
         if quota.policy is QuotaPolicy.EVICT:
             return self.result("the size quota stops no producer", passed=True)
-        largest = facts.largest_backlog(change)
-        if isinstance(largest, Unknown):
-            return self.result(largest.reason, passed=False)
+        largest = known(facts.largest_backlog(change))
         percent = policy.backlog_quota_remedy.room_percent
         most = quota.limit_bytes * (100 - percent) // 100
         # A broker acts from the limit itself on (`>=`), so that a limit of 0 is full without a message.
@@ -80,9 +78,7 @@ class AgeRoom(SettingGuard):
         if retained is not None and limit >= retained:
             words = f"{seconds_in_words(limit)} is not below the retention of {seconds_in_words(retained)}"
             return self.result(words, passed=False)
-        ages = facts.backlog_ages(change)
-        if isinstance(ages, Unknown):
-            return self.result(ages.reason, passed=False)
+        ages = known(facts.backlog_ages(change))
         percent = policy.backlog_quota_remedy.room_percent
         if ages.oldest_seconds > limit * (100 - percent) // 100:
             words = (
@@ -131,9 +127,7 @@ class QuotaHeld(SettingGuard):
         quota, by_size = change.after_in_force, change.name is SettingName.SIZE_QUOTA
         if not isinstance(quota, BacklogQuota) or (quota.limit_bytes < 0 if by_size else quota.limit_seconds <= 0):
             return self.result("no quota is set", passed=True)
-        held = facts.held_by_pulsar(change)
-        if isinstance(held, Unknown):
-            return self.result(held.reason, passed=False)
+        held = known(facts.held_by_pulsar(change))
         if held.compaction_bytes and not (by_size and held.compaction_bytes < quota.limit_bytes):
             words = (
                 f"topics are compacted only from {bytes_in_words(held.compaction_bytes)} on, and their cursor of"
@@ -145,9 +139,7 @@ class QuotaHeld(SettingGuard):
 
     @staticmethod
     def _held_for(change: ChangeSetting, facts: ClusterFacts, quota: BacklogQuota) -> str | None:
-        ages = facts.backlog_ages(change)
-        if isinstance(ages, Unknown):
-            return ages.reason
+        ages = known(facts.backlog_ages(change))
         if not ages.holder or ages.oldest_seconds * 100 <= quota.limit_seconds * MOST_OWN_PERCENT:
             return None
         old = seconds_in_words(ages.oldest_seconds, rounded=True)
@@ -179,9 +171,7 @@ class QuotasChecked(SettingGuard):
         """Vetoes a quota if `backlogQuotaCheckEnabled` is false on a broker, or unknown."""
         if not isinstance(change.after, BacklogQuota):
             return self.result("no quota is set", passed=True)
-        checked = facts.quotas_are_checked()
-        if isinstance(checked, Unknown):
-            return self.result(checked.reason, passed=False)
+        checked = known(facts.quotas_are_checked())
         if checked:
             return self.result("brokers check backlog quotas", passed=True)
         return self.result(f"brokers do not check backlog quotas: {FIX}", passed=False)

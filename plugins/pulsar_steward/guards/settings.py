@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import Objection, SettingGuard
+from pulsar_steward.guards.kinds import Objection, SettingGuard, known
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Persistence, SettingName, TimeToLive, in_words
 from pulsar_steward.model.units import counted, milliseconds_in_words, seconds_in_words
 
@@ -52,9 +52,7 @@ class OneCluster(SettingGuard):
         """Vetoes a setting of a namespace that other clusters serve too."""
         if change.topic is not None:
             return self.result("a topic's own setting is of this cluster alone", passed=True)
-        others = facts.other_clusters(change.namespace)
-        if isinstance(others, Unknown):
-            return self.result(others.reason, passed=False)
+        others = known(facts.other_clusters(change.namespace))
         if not others:
             return self.result(f"no other cluster serves {change.namespace}", passed=True)
         reason = f"{', '.join(others)} would get it as well, as {change.namespace} is served there too: set it by hand"
@@ -78,9 +76,7 @@ class Clocks(SettingGuard):
         """Vetoes a new or shorter age limit if clocks differ by more than `guards.most_clock_difference_seconds`."""
         if change.name not in BY_AGE or _is_no_shorter(change.before_in_force, change.after_in_force):
             return self.result("no limit by age is set, or becomes shorter", passed=True)
-        apart, most = facts.clock_difference(), policy.guards.most_clock_difference_seconds
-        if isinstance(apart, Unknown):
-            return self.result(apart.reason, passed=False)
+        apart, most = known(facts.clock_difference()), policy.guards.most_clock_difference_seconds
         passed = apart <= most * 1000
         reason = (
             f"brokers' clocks are {apart / 1000:,.1f} s apart, {'at most' if passed else 'more than'} {most} s"
@@ -115,9 +111,7 @@ class LongestDelay(SettingGuard):
         bound = change.after_in_force
         if not change.refuses_delays or not isinstance(bound, DelayedDelivery):
             return self.result("no delay is refused that was taken before", passed=True)
-        ages = facts.backlog_ages(change)
-        if isinstance(ages, Unknown):
-            return self.result(ages.reason, passed=False)
+        ages = known(facts.backlog_ages(change))
         words = milliseconds_in_words(bound.longest_milliseconds)
         if ages.oldest_seconds * 1000 > bound.longest_milliseconds:
             waits = f"a message of {ages.topic} waits for {seconds_in_words(ages.oldest_seconds)} already"
@@ -141,9 +135,7 @@ class DelayedKept(SettingGuard):
         """Vetoes a limit that would delete delayed messages, or might because their number is unknown."""
         if not concerns_delayed(change):
             return self.result("it takes no message away, and none is too old for it", passed=True)
-        delayed = facts.delayed_messages(change)
-        if isinstance(delayed, Unknown):
-            return self.result(delayed.reason, passed=False)
+        delayed = known(facts.delayed_messages(change))
         if delayed:
             fate = "could be lost" if change.takes_messages else "would grow too old, and stop their producers"
             return self.result(f"{counted(delayed, 'delayed message')} of {change.holder} {fate}", passed=False)
@@ -223,9 +215,7 @@ class BookiesEnough(SettingGuard):
         was = before.quorums[:2] if isinstance(before, Persistence) else (0, 0)
         if was == after.quorums[:2]:
             return self.result(f"E {after.ensemble} and Qw {after.write_quorum} stay as they are", passed=True)
-        told = facts.bookies(change.namespace)
-        if isinstance(told, Unknown):
-            return self.result(told.reason, passed=False)
+        told = known(facts.bookies(change.namespace))
         of_groups = f" {told.groups}" if told.groups else ""
         words = f"E {after.ensemble} of {counted(told.may_write, 'bookie')}{of_groups} that may take writes"
         raised = after.ensemble > was[0] or after.write_quorum > was[1]

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import InvalidName
-from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import Objection, SubscriptionGuard
+from pulsar_steward.guards.kinds import Objection, SubscriptionGuard, known
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.subscription import not_a_users
 from pulsar_steward.model.units import counted, epoch_in_words
@@ -33,16 +32,14 @@ class SubscriptionUnused(SubscriptionGuard):
         self, step: GuardedChange, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
         """Vetoes one that is gone, made anew, reset, consumed, unknown, in use, or on a topic with too few others."""
-        named, state = f"subscription {change.subscription} of {change.topic}", facts.subscription(change)
-        if isinstance(state, Unknown):
-            return self.result(state.reason, passed=False)
+        named, state = f"subscription {change.subscription} of {change.topic}", known(facts.subscription(change))
         if state is None:
             return self.result(f"there is no {named} any more: somebody deleted it, or its topic", passed=False)
         # An abandoned subscription has not moved for at least this time.
         since = facts.seen_at - timedelta(days=policy.subscriptions.minimum_days)
         against = next(_signs_of_use(named, change.cursor, state, since, _held_at_the_snapshot(step)), None)
         if against is None:
-            against = _alone(change, state) or _used_beside(named, facts.consumers_beside(change))
+            against = _alone(change, state) or _used_beside(named, known(facts.consumers_beside(change)))
         if against is not None:
             return self.result(against, passed=False)
         held = counted(state.entries, "entry", "entries")
@@ -82,10 +79,8 @@ def _alone(change: DeleteSubscription, state: SubscriptionState) -> str | None:
     return f"{change.topic} has {others} by now, fewer than the {change.stay:,} that the plan says stay"
 
 
-def _used_beside(named: str, consumers: int | Unknown) -> str | None:
+def _used_beside(named: str, consumers: int) -> str | None:
     """Reason to keep it, if other partitions have consumers of its name; None: they have none."""
-    if isinstance(consumers, Unknown):
-        return consumers.reason
     if not consumers:
         return None
     are = counted(consumers, "consumer of this name is", "consumers of this name are")
@@ -121,9 +116,7 @@ class SubscriptionExpendable(SubscriptionGuard):
             calls.delete_subscription(change.topic, change.subscription)
         except InvalidName as error:
             return self.result(f"it cannot be called: {error}", passed=False)
-        state = facts.subscription(change)
-        if isinstance(state, Unknown):
-            return self.result(state.reason, passed=False)
+        state = known(facts.subscription(change))
         if state is not None and state.replicated:
             return self.result(
                 f"the position of {named} is replicated to other clusters, where somebody may use it", passed=False

@@ -16,11 +16,7 @@ from pulsar_steward.ledger.batch_record import BatchState, of_batches, open_batc
 from pulsar_steward.ledger.chain import HEAD_NAME
 from pulsar_steward.ledger.halts import Halt, clusters_in, halt_in
 from pulsar_steward.ledger.messages import MessageCounts, message_counts
-from pulsar_steward.ledger.rows import Decision, Lease, from_row
-from pulsar_steward.ledger.silences import Silence, silences_in
-from pulsar_steward.ledger.standing import newest_row_in
-from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import (
+from pulsar_steward.ledger.questions import (
     RunningBatch,
     UnaskedQuestion,
     WaitingQuestion,
@@ -28,6 +24,10 @@ from pulsar_steward.ledger.waiting import (
     unasked_questions,
     waiting_questions,
 )
+from pulsar_steward.ledger.rows import Decision, Lease, from_row
+from pulsar_steward.ledger.silences import Silence, silences_in
+from pulsar_steward.ledger.standing import newest_row_in
+from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.cluster import NamedCluster
 
 if TYPE_CHECKING:

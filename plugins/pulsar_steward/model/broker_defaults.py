@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.pulsar_versions import numbers_of
 from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
@@ -228,18 +229,12 @@ def default_in(key: str, line: str) -> str | None:
 
     It is not known in a line between two of `LINES` that differ.
     """
-    number = line_number(line)
-    before = [default for since, default in DEFAULTS[key].items() if line_number(since) <= number]
-    after = [since for since in DEFAULTS[key] if line_number(since) > number]
-    known = line in LINES or number > line_number(LINES[-1])
-    follows = next((each for each in LINES if line_number(each) > number), None)
+    number = numbers_of(line)
+    before = [default for since, default in DEFAULTS[key].items() if numbers_of(since) <= number]
+    after = [since for since in DEFAULTS[key] if numbers_of(since) > number]
+    known = line in LINES or number > numbers_of(LINES[-1])
+    follows = next((each for each in LINES if numbers_of(each) > number), None)
     return before[-1] if before and (known or follows not in after) else None
-
-
-def line_number(line: str) -> tuple[int, int]:
-    """A line of releases (``4.0``) for comparison."""
-    major, minor = line.split(".")
-    return int(major), int(minor)
 
 
 def default_number(key: str) -> float:

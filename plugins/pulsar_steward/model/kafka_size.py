@@ -11,8 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
-from pulsar_steward.model.estimate import rate_side_by_side, total_seconds
 from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.units import rate_side_by_side, total_seconds
 
 
 class KafkaStore(StrEnum):

@@ -24,6 +24,8 @@ VERSION = re.compile(r"[!-~]{1,100}")
 
 POLICY_KEY = "guards.versions_tried_here"
 
+Numbers = tuple[int, int, int]
+
 _RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})\.\d{1,4}", re.ASCII)
 _BEGINNING = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)(?:\.(\d{1,4})(?!\d))?", re.ASCII)
 
@@ -161,13 +163,22 @@ Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
 _BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
 
 
-def release_of(version: str) -> tuple[int, int, int] | None:
+def numbers_of(version: str) -> Numbers:
+    """Numbers of a line or a release, such as ``4.0`` or ``2.6.2``, for comparison; what it leaves out is 0."""
+    major, minor, patch = map(int, (*version.split("."), "0")[:3])
+    return major, minor, patch
+
+
+def release_of(version: str) -> Numbers | None:
     """Numbers of a version as a broker reports it; None: they cannot be read."""
     found = _RELEASE.match(version)
-    if found is None:
-        return None
-    major, minor, patch = map(int, found[0].split("."))
-    return major, minor, patch
+    return numbers_of(found[0]) if found else None
+
+
+def line_of(version: str) -> str | None:
+    """Line of releases (``4.0``) of a version as a broker reports it; None: it cannot be read."""
+    found = _BEGINNING.match(version)
+    return f"{found[1]}.{found[2]}" if found else None
 
 
 def tried_release(version: str) -> str | None:
@@ -211,16 +222,12 @@ def tried_as(version: str) -> str:
 
 def never_tried(version: str) -> str:
     """Objection to a version without any trial, with the policy key that lifts it."""
-    newest, why = max(TRIED, key=_numbers), ""
+    newest, why = max(TRIED, key=numbers_of), ""
     if not _RELEASE.fullmatch(version):
         why = ": it is no release of Apache Pulsar"
-    elif _numbers(version) > _numbers(newest):
+    elif numbers_of(version) > numbers_of(newest):
         why = f": it is newer than {newest}, the newest that was"
     return f"Pulsar {version} was never tried{why} (docs/versions.md; policy key {POLICY_KEY})"
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
 
 
 # Java since 2.11 writes ``Pulsar-Java-v4.0.7``; C++ and libraries based on it ``Pulsar-CPP-v3.5.0``; Go since 0.16
@@ -231,7 +238,6 @@ def _numbers(release: str) -> tuple[int, ...]:
 NONE = ""
 """Version of a client without a version at the brokers."""
 
-_THOUSAND = 1000
 _VERSION = re.compile(
     r"(?:Pulsar-(?P<language>[A-Za-z+#.]{1,20})-v)?(?P<numbers>\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)\b", re.ASCII
 )
@@ -242,16 +248,16 @@ class KnownTrouble(NamedTuple):
 
     Attributes:
         language: Language as the library writes it; empty: Java and C++ before they wrote one.
-        since: Number of the first version with the bug.
-        cured: Number of the first version without the bug.
+        since: Numbers of the first version with the bug.
+        cured: Numbers of the first version without the bug.
         severity: Severity of the bug.
         words: Behaviour of such clients, as the rest of a sentence.
         source: Source of this knowledge.
     """
 
     language: str
-    since: int
-    cured: int
+    since: Numbers
+    cured: Numbers
     severity: Severity
     words: str
     source: str
@@ -277,11 +283,8 @@ def drops_unsent(version: str) -> bool:
     Only cursors to clusters that the topic's own policy names, and its namespace's does not (`_DROP_UNSENT`). A version
     whose numbers cannot be read may be any.
     """
-    release = _RELEASE.match(version)
-    if release is None:
-        return True
-    number = number_of(release[0])
-    return any(number_of(first) <= number < number_of(fixed) for first, fixed in _DROP_UNSENT)
+    release = release_of(version)
+    return release is None or any(numbers_of(first) <= release < numbers_of(fixed) for first, fixed in _DROP_UNSENT)
 
 
 def who_drops_unsent(version: str) -> str:
@@ -289,46 +292,47 @@ def who_drops_unsent(version: str) -> str:
     return f"Pulsar {version}" if _RELEASE.match(version) else f"Pulsar {version} perhaps"
 
 
-def number_of(version: str) -> int:
-    """A version such as ``2.6.2`` as a number for comparison."""
-    major, minor, patch = (*version.split("."), "0")[:3]
-    return (int(major) * _THOUSAND + int(minor)) * _THOUSAND + int(patch)
-
-
 TROUBLES = (
     KnownTrouble(
         "",
-        number_of("2.6.2"),
-        number_of("2.6.3"),
+        numbers_of("2.6.2"),
+        numbers_of("2.6.3"),
         Severity.WARNING,
         "Java 2.6.2 makes its consumers anew without end after partitions were added",
         "docs/knowledge.md C",
     ),
     KnownTrouble(
         "",
-        number_of("2.7.2"),
-        number_of("2.7.3"),
+        numbers_of("2.7.2"),
+        numbers_of("2.7.3"),
         Severity.WARNING,
         "consumers of Java 2.7.2 break where a topic's partitions cannot be seen for a moment",
         "apache/pulsar#10717",
     ),
     KnownTrouble(
         "Go",
-        0,
-        number_of("0.18.0"),
+        (0, 0, 0),
+        numbers_of("0.18.0"),
         Severity.WARNING,
         "Go clients before 0.18.0 close their producers where looking for new partitions fails",
         "apache/pulsar-client-go#1437",
     ),
     KnownTrouble(
         "Go",
-        number_of("0.18.0"),
-        number_of("0.20.0"),
+        numbers_of("0.18.0"),
+        numbers_of("0.20.0"),
         Severity.INFO,
         "consumers of Go clients before 0.20.0 may stand still when partitions are added",
         "apache/pulsar-client-go#1500",
     ),
-    KnownTrouble("", 0, number_of("2.8.0"), Severity.INFO, "they are from before June 2021", "docs/knowledge.md C"),
+    KnownTrouble(
+        "",
+        (0, 0, 0),
+        numbers_of("2.8.0"),
+        Severity.INFO,
+        "they are from before June 2021",
+        "docs/knowledge.md C",
+    ),
 )
 """Known bugs; if a version has several, the first counts."""
 
@@ -344,8 +348,8 @@ def trouble_of(version: str) -> KnownTrouble | None:
     found = _VERSION.match(version)
     if found is None:
         return None
-    language, number = found["language"] or "", number_of(found["numbers"])
-    return next((each for each in TROUBLES if each.language == language and each.since <= number < each.cured), None)
+    language, numbers = found["language"] or "", numbers_of(found["numbers"])
+    return next((each for each in TROUBLES if each.language == language and each.since <= numbers < each.cured), None)
 
 
 def is_suspicious(version: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -107,3 +108,13 @@ def named(names: Sequence[str]) -> str:
     """The first few names, and the number of further ones."""
     words = ", ".join(names[:MAX_NAMES])
     return f"{words} and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else words
+
+
+def rate_side_by_side(rate_of_one: float, workers: float, rate_of_all: float) -> float:
+    """Things per second of workers side by side, which share something that allows `rate_of_all` at most."""
+    return min(rate_of_one * workers, rate_of_all)
+
+
+def total_seconds(*parts: float) -> int:
+    """Sum of parts that follow one another, in seconds, rounded up."""
+    return math.ceil(sum(parts))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, VARIABLE
+from pulsar_steward.ledger.questions import UNASKED_AFTER, why_unasked
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.ledger.waiting import UNASKED_AFTER, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.batch_record import BatchRun
     from pulsar_steward.ledger.halts import HaltRow
-    from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
+    from pulsar_steward.ledger.questions import UnaskedQuestion, WaitingQuestion
     from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.report.checkup.document import ChangedTrouble, SinceLook, TroubleReport
     from pulsar_steward.report.since import Look

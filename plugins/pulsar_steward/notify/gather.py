@@ -1,18 +1,19 @@
-"""All notices due now, from the ledger and the newest snapshots. Cannot write."""
+"""All notices due now, from the ledger and the newest snapshots, and the times of their messages. Cannot write."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
 from datetime import timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
 from pulsar_steward.ledger.batch_record import ended_batches, open_batches
 from pulsar_steward.ledger.halts import halts_since
-from pulsar_steward.ledger.messages import Queued, known_keys
+from pulsar_steward.ledger.messages import OVER, DeliveryState, Queued, known_keys
+from pulsar_steward.ledger.questions import unasked_questions, waiting_questions
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import unasked_questions, waiting_questions
 from pulsar_steward.model.notice import STATES
 from pulsar_steward.notify.compose import message_id
 from pulsar_steward.notify.events import (
@@ -38,6 +39,47 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
     from pulsar_steward.report.since import Look
     from pulsar_steward.snapshots.latest import SnapshotShelf
+
+
+CLAIM_VALID = timedelta(minutes=10)
+"""Time after which a claim without a result is taken for that of a killed worker.
+
+It is longer than the time limit of the sending task, so that two workers never send the same message at once.
+"""
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+
+GIVEN_UP_AFTER = timedelta(days=1)
+"""Time from the queueing of a message after which it is not tried again."""
+
+
+class Turn(Enum):
+    """Next action for a message."""
+
+    SEND = "send"
+    WAIT = "wait"
+    GIVE_UP = "give up"
+    OVER = "over"
+
+
+def turn(message: Queued, now: datetime) -> Turn:
+    """Next action for a message at this time; pauses double from a minute to an hour."""
+    if any(each.state in OVER for each in message.tries):
+        return Turn.OVER
+    last = message.tries[-1] if message.tries else None
+    if last is not None and last.state is DeliveryState.CLAIMED and now - last.at < CLAIM_VALID:
+        return Turn.WAIT  # another worker may be sending it
+    if now - message.at >= GIVEN_UP_AFTER:
+        return Turn.GIVE_UP
+    if last is not None and last.state is DeliveryState.FAILED and now - last.at < pause_after(last.attempt):
+        return Turn.WAIT
+    return Turn.SEND
+
+
+def pause_after(attempt: int) -> timedelta:
+    """Pause after a failed attempt."""
+    return min(FIRST_PAUSE * (1 << min(attempt - 1, 10)), LONGEST_PAUSE)
+
 
 log = logging.getLogger(__name__)
 

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.model.risk import Risk
     from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.approval import ApprovalPolicy
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import ApprovalPolicy, Terms
     from pulsar_steward.policy.guards import MaintenanceWindow
 
 MAX_NAME_CHARACTERS = 200

@@ -10,7 +10,7 @@ import sys
 
 import msgspec
 
-from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG
+from pulsar_steward.ledger.questions import ASKING_DAG, ROLLBACK_DAG
 
 log = logging.getLogger(__name__)
 

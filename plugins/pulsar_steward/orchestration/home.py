@@ -98,7 +98,7 @@ It also limits the two parts of an approval, before and after the answer. The wa
 """
 
 TELLING = timedelta(minutes=5)
-"""Time limit of a task that sends messages; `pulsar_steward.notify.retries.CLAIM_VALID` is longer."""
+"""Time limit of a task that sends messages; `pulsar_steward.notify.gather.CLAIM_VALID` is longer."""
 
 LOOKING = timedelta(hours=2)
 """Time limit of a task that reads a whole cluster, snapshot or ledger.

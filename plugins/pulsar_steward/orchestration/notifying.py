@@ -16,8 +16,7 @@ from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.notify.compose import composed
-from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, policies_of, route_of
-from pulsar_steward.notify.retries import Turn, turn
+from pulsar_steward.notify.gather import Turn, is_outdated, new_messages, notices_now, policies_of, route_of, turn
 from pulsar_steward.orchestration import connections, home, recipients
 from pulsar_steward.orchestration.halt_variable import halts_seen
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads

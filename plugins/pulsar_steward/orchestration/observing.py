@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.apply.gate import looser_than_others
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.ledger.waiting import why_unasked
+from pulsar_steward.ledger.questions import why_unasked
 from pulsar_steward.model.cluster import NamedCluster, named_clusters
 from pulsar_steward.model.system import System
 from pulsar_steward.orchestration import home

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.ledger.waiting import ASKING_DAG
+from pulsar_steward.ledger.questions import ASKING_DAG
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,8 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 
-from pulsar_steward.ledger.events import LedgerEvent
-from pulsar_steward.ledger.history import Filter, Page, PlanLine, history
+from pulsar_steward.ledger.history import Filter, LedgerEvent, Page, PlanLine, history
 from pulsar_steward.ledger.verify import IntegrityReport
 from pulsar_steward.model.staged_move import StagedMove
 from pulsar_steward.outside_text import shown_json

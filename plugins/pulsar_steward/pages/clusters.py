@@ -15,9 +15,9 @@ from pulsar_steward.checks.registry import BY_ID, checks_of
 from pulsar_steward.errors import LedgerError, SnapshotError
 from pulsar_steward.ledger.counts import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
+from pulsar_steward.ledger.questions import ASKING_DAG, RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import ASKING_DAG, RunningBatch, UnaskedQuestion, WaitingQuestion, why_unasked
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.measures import (

@@ -40,7 +40,7 @@ from pulsar_steward.report.upgrade import CAVEAT, line_text
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pulsar_steward.ledger.events import LedgerEvent
+    from pulsar_steward.ledger.history import LedgerEvent
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 

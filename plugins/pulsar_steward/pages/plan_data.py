@@ -13,9 +13,9 @@ import msgspec
 
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import whole_story
+from pulsar_steward.ledger.questions import WaitingQuestion
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.verify import IntegrityReport, verify_ledger
-from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.risk import Risk, Worth
 from pulsar_steward.model.step import GuardResult, Touched

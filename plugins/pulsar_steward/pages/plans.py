@@ -14,10 +14,10 @@ from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guards.window_times import next_opening
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.history import PlanLine, plan_lines
-from pulsar_steward.ledger.moves import MoveTimes, move_times
+from pulsar_steward.ledger.past import MoveTimes, move_times
+from pulsar_steward.ledger.questions import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, ROLLBACK_IS_PAUSED, waiting_questions, why_unasked
 from pulsar_steward.model.isolation import Reach, policies_in_words
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import worth_of
@@ -86,7 +86,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     known = _Known(
         policy=policy,
         in_full=in_full,
-        moved=move_times(ledger, plan.named_cluster, now, in_full) if is_open and in_full else None,
+        moved=move_times(ledger.past(plan.named_cluster), now, in_full) if is_open and in_full else None,
         why_unasked=why,
         why_back_waits=ROLLBACK_IS_PAUSED if done and sources.is_paused(ROLLBACK_DAG) else None,
         now=now,

@@ -18,7 +18,7 @@ from pulsar_steward.facts.load_manager import (
 )
 from pulsar_steward.facts.protocol import Bookies, versions_in
 from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, Unknown
-from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
+from pulsar_steward.ledger.past import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.broker_defaults import SERIES, SETTINGS
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import Plan
@@ -64,10 +64,11 @@ def moves_before(ledger: LedgerReader, cluster: NamedCluster, at: datetime, poli
     Raises:
         LedgerError: If the ledger cannot be read.
     """
+    past = ledger.past(cluster)
     return Moves(
-        moved_at=moved_lately(ledger, cluster, at, policy),
-        circling=circling_lately(ledger, cluster, at, policy),
-        coordinators_raised_at=max(raised_lately(ledger, cluster, at, policy), default=None),
+        moved_at=moved_lately(past, at, policy),
+        circling=circling_lately(past, at, policy),
+        coordinators_raised_at=max(raised_lately(past, at, policy), default=None),
     )
 
 

@@ -18,9 +18,8 @@ from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.groups import PLANNER as BROKER_GROUP
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
 from pulsar_steward.planners.partitions.raising import PLANNER as TOPIC_PARTITIONS
-from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS
+from pulsar_steward.planners.settings.namespaces import DELAYS, NAMESPACE_SETTINGS, PERSISTENCE
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL, NEARLY_OLD
-from pulsar_steward.planners.settings.persistence import PERSISTENCE
 from pulsar_steward.planners.settings.topics import OWN_QUOTAS, TOPIC_QUOTAS
 from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
 from pulsar_steward.planners.tc.balance import TC_BALANCE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.plan import KINDS, ROLLBACK
 from pulsar_steward.model.risk import Risk
-from pulsar_steward.policy.approval_terms import UNLIMITED, ApprovalValues, Terms
+from pulsar_steward.policy.approval import UNLIMITED, ApprovalValues, Terms
 from pulsar_steward.policy.names import naming
 
 if TYPE_CHECKING:

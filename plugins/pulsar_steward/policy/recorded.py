@@ -10,8 +10,7 @@ import msgspec
 from pydantic import ValidationError
 
 from pulsar_steward.decoding import convert, decode
-from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.approval_terms import ApprovalValues
+from pulsar_steward.policy.approval import ApprovalPolicy, ApprovalValues
 from pulsar_steward.policy.guards import MaintenanceWindow
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
 

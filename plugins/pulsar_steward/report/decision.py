@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import RecordedAnswer
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.changes.kind import ApprovalWarning
-    from pulsar_steward.ledger.moves import MoveTimes
+    from pulsar_steward.ledger.past import MoveTimes
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import Terms
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.report.what_changed import Former
 

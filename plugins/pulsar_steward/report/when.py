@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from pulsar_steward.ledger.moves import MoveTimes
+    from pulsar_steward.ledger.past import MoveTimes
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import Terms
     from pulsar_steward.policy.schema import Policy
 
 

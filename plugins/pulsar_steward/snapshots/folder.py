@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.cluster import require_cluster_name
@@ -33,6 +34,45 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.model.tables import Table
+
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+OTHER_NAMES = {"s3a": "s3"}
+"""Hadoop's URI schemes that have other names in Arrow."""
+
+BY_HADOOP = ("hdfs", "viewfs")
+"""Schemes for which Arrow loads Hadoop's own client, a C library that loads Java."""
+
+
+_OF_HADOOP = (
+    " (Airflow's tasks need Hadoop's client and Java for it: set JAVA_HOME, HADOOP_HOME, ARROW_LIBHDFS_DIR where"
+    " libhdfs.so is elsewhere, and CLASSPATH to what `hadoop classpath --glob` prints)"
+)
+
+
+def place_of(uri: str) -> tuple[fs.FileSystem, str]:
+    """File system of a URI, and the path on it.
+
+    Raises:
+        SnapshotError: If it cannot be opened; the message says what is missing.
+    """
+    match = SCHEME.match(uri)
+    if match is None:
+        return fs.LocalFileSystem(), uri.rstrip("/")
+    scheme = OTHER_NAMES.get(match[1], match[1])
+    try:
+        files, path = fs.FileSystem.from_uri(scheme + uri[match.end(1) :])
+    except pa.ArrowInvalid as error:
+        raise SnapshotError(
+            f"{uri}: Arrow, which plans read snapshots by, cannot open it: {error}. STEWARD_SNAPSHOTS may be a path or"
+            " begin with file:, hdfs:, viewfs:, s3a:, gs: or abfss:"
+        ) from error
+    except OSError as error:
+        remedy = _OF_HADOOP if scheme in BY_HADOOP else ""
+        raise SnapshotError(f"{uri}: cannot be opened{remedy}: {error}") from error
+    return files, path.rstrip("/")
+
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pulsar_steward.snapshots.folder import LOOK_BACK, SnapshotFolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.policy.sections import HousekeepingPolicy
+    from pulsar_steward.policy.schema import HousekeepingPolicy
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from pyarrow import fs
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.tables import FINDINGS, SNAPSHOT, VERDICTS
-from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.folder import place_of
 from pulsar_steward.snapshots.read import SUCCESS, Snapshot
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ from pulsar_steward.model.tables import (
 )
 from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.database import add_views, connect, schema_of
-from pulsar_steward.snapshots.folder import stamp_of
-from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.folder import place_of, stamp_of
 from pulsar_steward.snapshots.rows import (
     BrokerRow,
     BundleRow,

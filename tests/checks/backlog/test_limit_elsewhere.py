@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.backlog.limit_elsewhere import LIMIT_ELSEWHERE, RATES
+from pulsar_steward.checks.backlog.quota_settings import LIMIT_ELSEWHERE, RATES
 
 if TYPE_CHECKING:
     from tests.checks.backlog.conftest import Scene

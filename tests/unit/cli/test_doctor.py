@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import ClusterSpec, LoadSpec, running_simulator
-from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
+from pulsar_steward.cli.doctor.here import package_lines, spark_lines
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
@@ -230,9 +230,9 @@ def test_java_and_spark_of_no_known_version(tmp_path: Path) -> None:
 def test_the_airflow_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """An Airflow that was not tried is a problem with the versions to install; where none is, it may be elsewhere."""
     found = InstalledAirflow("3.4.0", "1.21.0")
-    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: found)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_airflow", lambda: found)
     line = {line.subject: line for line in package_lines()}["Airflow"]
     assert (line.state, "not tried with Airflow 3.4.0" in line.words) == ("problem", True)
     assert "3.1.8 to 3.3" in line.remedy
-    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: None)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_airflow", lambda: None)
     assert "Airflow" not in {line.subject for line in package_lines()}

@@ -11,7 +11,7 @@ from lab.simulator import Answer, ClusterSpec, Fault, Simulator, running_simulat
 from pulsar_steward.cli.doctor.asking import MISSED, asking_lines, by_airflow
 from pulsar_steward.cli.doctor.line import LineState
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
-from pulsar_steward.ledger.waiting import UNASKED_AFTER
+from pulsar_steward.ledger.questions import UNASKED_AFTER
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.builders import a_plan
 from tests.cases import row_by_row

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
-from pulsar_steward.cli.doctor.spark import spark_lines
+from pulsar_steward.cli.doctor.here import spark_lines
 from pulsar_steward.policy.place import SECRETS_FOLDERS
 from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from pulsar_steward.runtime.installed_spark import InstalledSpark
@@ -58,10 +58,8 @@ def told(tmp_path: Path) -> Callable[[dict[str, dict[str, str]]], str]:
 def this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without a folder for secrets, with an Airflow and a PySpark that go together."""
     monkeypatch.setenv(SECRETS_FOLDERS, str(tmp_path / "secrets"))
-    monkeypatch.setattr(
-        "pulsar_steward.cli.doctor.spark.installed_airflow", lambda: InstalledAirflow("3.3.2", "1.21.0")
-    )
-    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: None)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_airflow", lambda: InstalledAirflow("3.3.2", "1.21.0"))
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_spark", lambda: None)
 
 
 def test_healthy(steward: Steward, told: Callable[..., str], golden: Golden, home: Path) -> None:
@@ -213,7 +211,7 @@ def test_packages(steward: Steward, told: Callable[..., str], golden: Golden, mo
     """The lines on packages have a text for PySpark that was overwritten and an Airflow without approvals."""
     spark = InstalledSpark("4.3.0", "4.2.0", 515, 99)
     airflow = InstalledAirflow("3.0.6", "1.21.0")
-    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: airflow)
-    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: spark)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_airflow", lambda: airflow)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.here.installed_spark", lambda: spark)
     report = lines(steward("doctor", "--json"))
     golden(told({name: report[name] for name in ("Airflow", "PySpark")}))

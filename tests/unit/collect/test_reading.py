@@ -21,8 +21,7 @@ from lab.simulator import (
     TopicSpec,
 )
 from lab.simulator import running_simulator as running
-from pulsar_steward.collect.broker import BrokerTask, ReadScope, read_brokers
-from pulsar_steward.collect.broker_responses import KEPT
+from pulsar_steward.collect.broker import KEPT, BrokerTask, ReadScope, read_brokers
 from pulsar_steward.collect.metrics import SERIES
 from pulsar_steward.collect.overview import PlacementInput, look_over, read_namespaces
 from pulsar_steward.model.bundles import HEARTBEAT

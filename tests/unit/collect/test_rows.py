@@ -25,10 +25,9 @@ from lab.simulator.brokers import default_configuration
 from lab.simulator.stats import replicator
 from pulsar_steward.apply.live_topics import _figures
 from pulsar_steward.collect.arrow import UNREAD, answer_schema, as_answer
-from pulsar_steward.collect.broker_responses import KEPT, SWITCHES, kept
-from pulsar_steward.collect.bundles import BundleSum, SystemBundle, as_owned_now, owned_by_namespace, placement
+from pulsar_steward.collect.broker import KEPT, SWITCHES, kept
+from pulsar_steward.collect.bundles import BundleSum, SystemBundle, as_owned_now, owned_by_namespace, placement, worst
 from pulsar_steward.collect.pending import Recent
-from pulsar_steward.collect.positions import worst
 from pulsar_steward.collect.rows import BATCH_ROWS, Rows
 from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.model.bundles import BundleRange, position_of, ranges_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.facts.isolation import LoadOfBroker, load_of
+from pulsar_steward.facts.isolation import Isolation, LoadOfBroker, load_of
 from pulsar_steward.facts.room import Usage
 from tests.cases import cases
 
@@ -42,3 +42,11 @@ USED = Usage(cpu=20.0, direct_memory=5.0)
 def test_load_of_a_broker(samples: list[tuple[str, str, float]], load: LoadOfBroker) -> None:
     """Figures that a broker does not export, or that are no numbers, are not reported; 0 is what it says is 0."""
     assert load_of(samples) == load
+
+
+def test_a_broker_that_does_not_report_its_cpu_may_be_the_busiest() -> None:
+    """Unknown is not zero: its loss is looked at."""
+    loads = {"a": LoadOfBroker(topics={"a/b": 3}, used=USED), "b": LoadOfBroker(topics={"a/b": 1})}
+    assert Isolation(loads=loads).busiest(loads) == "b"
+    loads["b"] = LoadOfBroker(topics={"a/b": 1}, used=Usage(cpu=19.0))
+    assert Isolation(loads=loads).busiest(loads) == "a"

@@ -159,6 +159,14 @@ def test_usage_comes_with_throughput(from_c: LoadOfBroker, percent: int, by_topi
     assert (f"no throughput is told of {C}, whose usage is divided by topics" in reason) is by_topics
 
 
+def test_a_namespace_that_is_idle_now_makes_usage_a_lower_bound() -> None:
+    """Its topics come, and no CPU with them: that is said, of the side to which they come."""
+    resting = load(9, 10, cpu=50.0, flow=(0, 10))
+    reason = judged(cluster(EVEN, EVEN, resting)).reason
+    assert reason.endswith("9 topics come without throughput now: usage is a lower bound")
+    assert "lower bound" not in judged(cluster()).reason
+
+
 def test_what_a_draining_broker_has_is_to_be_carried() -> None:
     """It is nobody's broker, but its load comes to the others."""
     policy = a_policy(brokers={"draining": [D]}, broker_drain_remedy={"most_usage_percent": 44})

@@ -18,8 +18,8 @@ from pulsar_steward.facts.load_manager import (
 )
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
 from pulsar_steward.guards.evaluate import guards_of, objection_to
+from pulsar_steward.guards.in_flight import LossAsApproved
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.loss import LossAsApproved
 from pulsar_steward.guards.quotas import AgeRoom
 from pulsar_steward.guards.targets import Shedding
 from pulsar_steward.model.loss import NOTHING_LOST, Loss

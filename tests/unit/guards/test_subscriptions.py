@@ -11,10 +11,15 @@ import pytest
 from pulsar_steward.apply.live_topics import restless_coordinators
 from pulsar_steward.facts.partitions import PartitionedTopic, ordering
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.coordinators import CoordinatorLimit, CoordinatorsRest
 from pulsar_steward.guards.evaluate import evaluate, guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.partitions import PartitionLimit, PartitionOrder, TopicAsPlanned
+from pulsar_steward.guards.raises import (
+    CoordinatorLimit,
+    CoordinatorsRest,
+    PartitionLimit,
+    PartitionOrder,
+    TopicAsPlanned,
+)
 from pulsar_steward.guards.subscriptions import SubscriptionUnused
 from pulsar_steward.model.bundles import TC_NAMESPACE, position_of, tc_topic
 from pulsar_steward.model.loss import Loss, TopicLoss

@@ -14,9 +14,8 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger import history as module
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import ended_batches
-from pulsar_steward.ledger.events import EventKind
 from pulsar_steward.ledger.halts import halts_since
-from pulsar_steward.ledger.history import Filter, history, whole_story
+from pulsar_steward.ledger.history import EventKind, Filter, history, whole_story
 from pulsar_steward.ledger.messages import (
     DeliveryState,
     GivenUp,

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from pulsar_steward.errors import LedgerError, Refused
-from pulsar_steward.ledger.events import EventKind
-from pulsar_steward.ledger.history import Filter, history
+from pulsar_steward.ledger.history import EventKind, Filter, history
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision, EndReason, Grant
 from pulsar_steward.ledger.verify import verify_ledger

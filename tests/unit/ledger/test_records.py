@@ -12,7 +12,7 @@ from sqlalchemy.exc import StatementError
 
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.moves import MoveTimes, move_times
+from pulsar_steward.ledger.past import MoveTimes, move_times
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer
 from pulsar_steward.model.cluster import NamedCluster
@@ -259,7 +259,7 @@ def test_how_long_moves_took_is_known_of_those_that_came_to_be(
     lease = write.take_lease(LOCAL, "run 1", 3600, AT)
     ends = [(move(1), 0.5, Outcome.DONE), (move(2), 3.0, Outcome.FAILED), (split(), 2.0, Outcome.DONE)]
     ends += [(move(2), 1.5, Outcome.DONE), (move(1), 4.0, Outcome.DONE)]
-    assert move_times(read, LOCAL, AT, Policy()) is None
+    assert move_times(read.past(LOCAL), AT, Policy()) is None
     for number, (step, seconds, outcome) in enumerate(ends):
         at = AT + timedelta(seconds=10 * number)
         intent_id = write.record_intent(an_intended_call(PLAN, step, APPROVED, answer_id), lease, at)
@@ -267,10 +267,10 @@ def test_how_long_moves_took_is_known_of_those_that_came_to_be(
         ended = an_outcome(PLAN, step.step_id, outcome, intent_id=intent_id, run=f"run {number}", at=seen)
         write.record_outcome(ended)
     assert read.past(LOCAL).move_seconds_since(AT, 2) == (4.0, 1.5)
-    known = move_times(read, LOCAL, AT + timedelta(hours=1), Policy())
+    known = move_times(read.past(LOCAL), AT + timedelta(hours=1), Policy())
     assert known == MoveTimes(moves=3, middle=1.5, nine_in_ten=4.0, days=90)
     assert read.past(LOCAL).move_seconds_since(AT + timedelta(seconds=41), 9) == ()
-    assert move_times(read, OTHER, AT + timedelta(hours=1), Policy()) is None
+    assert move_times(read.past(OTHER), AT + timedelta(hours=1), Policy()) is None
 
 
 def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:

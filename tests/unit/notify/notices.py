@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.ledger.halts import HaltRow
+from pulsar_steward.ledger.questions import WaitingQuestion
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
-from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.policy.notify import NotifyPolicy

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, way_out_of_variable
+from pulsar_steward.ledger.questions import UNASKED_AFTER, UnaskedQuestion
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.ledger.waiting import UNASKED_AFTER, UnaskedQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.notify.events import (

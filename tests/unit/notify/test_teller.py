@@ -12,13 +12,13 @@ from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import DeliveryState, GivenUp, given_up_since, message_counts, open_messages
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import UNASKED_AFTER
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.ledger.waiting import UNASKED_AFTER
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.notice import Occasion
-from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER
+from pulsar_steward.notify.gather import CLAIM_VALID, GIVEN_UP_AFTER
 from pulsar_steward.notify.variable import VariableHalt
 from pulsar_steward.orchestration.notifying import Round, Teller
 from pulsar_steward.snapshots.latest import SnapshotShelf

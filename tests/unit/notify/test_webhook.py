@@ -21,7 +21,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.notify.addresses import Address, ConnectionFields, address_of, webhook_of
 from pulsar_steward.notify.compose import MANY, composed, message_id, question_path
-from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER, Turn, pause_after, turn
+from pulsar_steward.notify.gather import CLAIM_VALID, GIVEN_UP_AFTER, Turn, pause_after, turn
 from pulsar_steward.notify.webhook import ID_HEADER, post
 from pulsar_steward.orchestration.home import TELLING
 from pulsar_steward.policy.notify import RecipientKind

@@ -75,7 +75,7 @@ def test_jobs_can_be_imported_from_the_archive(monkeypatch: pytest.MonkeyPatch, 
     archive = py_files(JOB, tmp_path)
     code = (
         f"import sys; sys.path.insert(0, {archive!r})\n"
-        "import steward_spark.mapping, steward_spark.reading, steward_spark.shared_storage\n"
+        "import steward_spark.observing, steward_spark.reading, steward_spark.shared_storage\n"
         "import pulsar_steward.collect.reading, pulsar_steward.diagnose.running\n"
         "print(steward_spark.__file__, pulsar_steward.__file__, sep='\\n')"
     )

@@ -11,7 +11,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import Persistence, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact
-from pulsar_steward.planners.settings.persistence import PERSISTENCE as PLANNER
+from pulsar_steward.planners.settings.namespaces import PERSISTENCE as PLANNER
 from tests.builders import NOW, a_policy, planning_facts_with
 from tests.cases import cases
 

@@ -18,7 +18,7 @@ from pulsar_steward.policy.schema import Policy
 from tests.cases import row_by_row
 
 if TYPE_CHECKING:
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import Terms
 
 
 def terms(kind: str = "retention", risk: Risk = Risk.HIGH, **approval: Any) -> Terms:

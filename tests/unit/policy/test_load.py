@@ -18,7 +18,7 @@ from pulsar_steward.model.plan import KINDS, ROLLBACK, Batch
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.policy.approval_terms import UNLIMITED
+from pulsar_steward.policy.approval import UNLIMITED
 from pulsar_steward.policy.load import load_policy, parse_policy
 from pulsar_steward.policy.looser import loosened
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_about, never_asked_entry

@@ -19,8 +19,8 @@ from pulsar_steward.checks.registry import checks_of
 from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.messages import OVER, MessageCounts
+from pulsar_steward.ledger.questions import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.ledger.rows import NOES, Decision, Outcome
-from pulsar_steward.ledger.waiting import UnaskedQuestion, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.system import System

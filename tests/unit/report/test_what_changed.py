@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.ledger.moves import MoveTimes
+from pulsar_steward.ledger.past import MoveTimes
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.isolation import Reach
@@ -33,7 +33,7 @@ from tests.questions import question
 from tests.unit.changes.test_kinds import ISOLATION
 
 if TYPE_CHECKING:
-    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.approval import Terms
     from tests.golden import Golden
 
 MOVE, OTHER = a_step(), a_step(a_move(bundle="0x10000000_0x20000000"), step_id="b1.s02")

@@ -16,8 +16,7 @@ import pytest
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import BROKERS, CLIENTS, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS, Table
 from pulsar_steward.snapshots.database import schema_of
-from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
-from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, place_of, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import row_by_row
 from tests.http_serving import serving

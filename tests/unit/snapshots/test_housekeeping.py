@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.policy.sections import HousekeepingPolicy
+from pulsar_steward.policy.schema import HousekeepingPolicy
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri, stamp_of
 from pulsar_steward.snapshots.housekeeping import Kept, past_their_time, tidy, too_large_by_now
 from tests.cases import row_by_row

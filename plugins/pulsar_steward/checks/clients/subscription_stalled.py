@@ -7,9 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, LookBack, Query, Scope, grouped, nothing_read
-from pulsar_steward.checks.clients.consumers import SLOWEST, consumers_words, named_subscription, subject_of
-from pulsar_steward.checks.clients.holders import HOLDING, holders_of
-from pulsar_steward.checks.clients.holders import LONGEST_FIRST as MOST_HELD_FIRST
+from pulsar_steward.checks.clients.consumers import (
+    MAX_NAMED,
+    SLOWEST,
+    consumers_words,
+    named_subscription,
+    subject_of,
+    to_the_second,
+)
 from pulsar_steward.checks.clients.rates import SUBSCRIPTIONS_HELD
 from pulsar_steward.checks.clients.standstill import (
     BEFORE,
@@ -20,25 +25,206 @@ from pulsar_steward.checks.clients.standstill import (
     Standstill,
     SubscriptionStalledPolicy,
 )
-from pulsar_steward.checks.clients.unserved import (
-    MOST_READERS_FIRST,
-    OLDEST_FIRST,
-    OVERDUE,
-    READERS,
-    READERS_BEFORE,
-    left_behind,
-    overdue_words,
-    readers_words,
-)
 from pulsar_steward.checks.earlier import EarlierRows, each_since, wider
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
+
+
+# Where one consumer gets everything, as on Exclusive and Failover subscriptions, all stands still if it does.
+HOLDING = """
+with delayed as (
+    select topic, subscription, max(messages) as delayed
+    from clients_delayed join user_subscriptions using (topic, subscription)
+    where told_by is null or told_by = broker group by all),
+resting as (
+    select h.*, s.namespace, s.broker, s.type, s.consumers, greatest(s.backlog_entries, 0) as backlog_entries,
+        greatest(s.backlog_entries - coalesce(delayed, 0), 0) as waiting,
+        floor($now)::bigint - rested_since_milliseconds // 1000 as rested_seconds,
+        holding_percent
+    from clients_holders h join user_subscriptions s using (topic, subscription)
+        join limits on limits.namespace = s.namespace
+        left join delayed using (topic, subscription)
+    where s.type in ('Shared', 'Key_Shared') and s.consumers > 1 and s.backlog_entries > 0
+        and not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) = 0
+        and h.unacked_messages >= minimum_holding_messages and rested_seconds >= 60 * holding_minutes),
+holding as (
+    select *, sum(unacked_messages) over (partition by topic, subscription)::bigint as held,
+        sum(unacked_messages // greatest(messages_per_entry, 1)) over (partition by topic, subscription) as entries,
+        sum(draining_hashes) over (partition by topic, subscription)::bigint as keys,
+        sum(draining_messages) over (partition by topic, subscription)::bigint as of_keys
+    from resting)
+select topic, subscription, namespace, broker, type, consumers, backlog_entries, consumer, address, connected_since,
+    unacked_messages, acked_milliseconds, consumed_milliseconds, rested_seconds, held, keys, of_keys,
+    consumers_waiting
+from holding
+where entries * 100 >= holding_percent * waiting or keys > 0 or consumers_waiting > 0
+"""
+"""Consumers that together hold nearly all that waits of a subscription, or what others wait for."""
+
+MOST_HELD_FIRST = "held desc, topic, subscription, unacked_messages desc, consumer, address, connected_since"
+
+
+def keys_held_back(row: Row) -> str:
+    """Clause on Key_Shared consumers that wait for others, from `keys`, `of_keys` and `consumers_waiting`."""
+    if row["keys"]:
+        keys, messages = counted(row["keys"], "hash", "hashes"), counted(row["of_keys"], "message is", "messages are")
+        return (
+            f"{keys} of its keys now belong to other consumers, which get none of them before {messages} acknowledged"
+            " (drainingHashes)"
+        )
+    if row["consumers_waiting"]:
+        waiting = counted(
+            row["consumers_waiting"], "consumer that joined later gets", "consumers that joined later get"
+        )
+        return f"{waiting} nothing before these are acknowledged (consumersAfterMarkDeletePosition)"
+    return ""
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Rows of `HOLDING` of one subscription, the consumers with most messages first."""
+
+    rows: tuple[Row, ...]
+    now_milliseconds: float
+
+    @property
+    def since_seconds(self) -> int:
+        """Time for which all of them have got and acknowledged nothing."""
+        return int(min(row["rested_seconds"] for row in self.rows))
+
+    @property
+    def evidence(self) -> str:
+        """Evidence in a sentence."""
+        row, count = self.rows[0], len(self.rows)
+        others = row["consumers"] - count
+        idle = f"the other {counted(others, 'consumer')}" if others != 1 else "the other consumer"
+        held_back = keys_held_back(row)
+        named = "; ".join(map(self._named, self.rows[:MAX_NAMED]))
+        return (
+            f"{count:,} of the {counted(row['consumers'], 'consumer')} of {named_subscription(row)} on {row['broker']}"
+            f" {'holds' if count == 1 else 'hold'} {counted(row['held'], 'message')} of a backlog of"
+            f" {counted(row['backlog_entries'], 'entry', 'entries')} and {'does' if count == 1 else 'do'} nothing, by"
+            f" the topic's own times: {named}. {idle.capitalize()} cannot get these"
+            f"{f'; {held_back}' if held_back else ''}. A message that takes as long would look the same."
+        )
+
+    def _named(self, row: Row) -> str:
+        connected = f"connected since {to_the_second(row['connected_since'])}, " if row["connected_since"] else ""
+        return (
+            f"{row['consumer'] or '(without a name)'} at {row['address'] or '(address not told)'} ({connected}"
+            f"{row['unacked_messages']:,} unacknowledged, last message {self._ago(row['consumed_milliseconds'])}, last"
+            f" acknowledgement {self._ago(row['acked_milliseconds'])})"
+        )
+
+    def _ago(self, milliseconds: int) -> str:
+        if not milliseconds:
+            return "none since it connected"
+        seconds = max(int((self.now_milliseconds - milliseconds) / 1000), 0)
+        return f"{seconds_in_words(seconds, rounded=True)} before"
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Figures of the evidence."""
+        return {
+            "consumers": self.rows[0]["consumers"],
+            "consumers_stuck": len(self.rows),
+            "unacked_messages": self.rows[0]["held"],
+            "since_seconds": self.since_seconds,
+        }
+
+
+def holders_of(rows: Iterable[Row], now_milliseconds: float) -> Iterator[Holders]:
+    """Groups rows of `HOLDING` by subscription."""
+    for theirs in grouped(rows, "topic", "subscription").values():
+        yield Holders(tuple(theirs), now_milliseconds)
+
+
+STRICT = "isDelayedDeliveryDeliverAtTimeStrict"
+"""Setting with which brokers deliver no earlier than at the time itself."""
+
+# The age is that of the topic's slowest subscription, so it counts for no other one.
+OVERDUE = f"""
+with ages as (select topic, max(age_seconds) as age_seconds from delayed_backlog_ages group by topic),
+slowest as (select topic, max(slowest_subscription) as slowest from drilled group by topic)
+select w.topic, w.subscription, w.namespace, w.broker, w.delayed_messages, age_seconds, longest_delay_seconds,
+    coalesce((select bool_or(lower(value) = 'true') from setting('{STRICT}')), false) as strict
+from delayed_waiting w join user_subscriptions s using (topic, subscription) join topics t using (topic)
+    join delayed_bounds b on b.namespace = w.namespace join limits l on l.namespace = w.namespace
+    join ages using (topic) left join slowest using (topic)
+where s.consumers > coalesce(s.consumers_without_permits, 0) and s.message_rate_out <= 0 and s.ack_rate <= 0
+    and coalesce(s.unacked_messages, 0) <= 0 and w.delayed_messages >= s.backlog_entries
+    and longest_delay_seconds > 0 and age_seconds >= longest_delay_seconds + 60 * warning_minutes
+    and (slowest = w.subscription or (slowest is null and t.subscriptions <= 1))
+"""
+"""Subscriptions all of whose backlog is delayed, and older than messages may be delayed at all."""
+
+OLDEST_FIRST = "age_seconds desc, topic, subscription, broker"
+
+READERS = f"""
+with still as (
+    select s.topic, s.namespace, s.broker, s.subscription, s.backlog_entries
+    from (from subscriptions where is_reader(subscription) and consumers > 0 and message_rate_out <= 0) s
+        join user_topics t using (topic) join limits l on l.namespace = s.namespace
+    where s.backlog_entries >= minimum_due_messages and t.message_rate_in <= 0),
+hosts as (
+    select topic, list(distinct address order by address)[:{MAX_NAMED}] as addresses
+    from clients semi join still using (topic, subscription) where address <> '' group by topic)
+select topic, namespace, broker, count(*) as readers, max(backlog_entries) as backlog_entries,
+    list(subscription order by subscription)[:1000] as names, any_value(addresses) as addresses
+from still left join hosts using (topic) group by topic, namespace, broker having count(*) > 2
+"""
+"""Topics that nobody publishes to, with readers that get nothing of what is stored."""
+
+MOST_READERS_FIRST = "readers desc, topic, broker"
+
+READERS_BEFORE = """
+select topic, list(subscription order by subscription)[:1000] as names
+from raw_subscriptions semi join readers using (topic)
+where is_reader(subscription) and consumers > 0 and message_rate_out <= 0 group by topic
+"""
+"""Readers of these topics that got nothing in an earlier snapshot either."""
+
+
+def overdue_words(row: Row) -> str:
+    """Evidence of a row of `OVERDUE`."""
+    why = ""
+    if row["strict"]:
+        why = (
+            f" Brokers deliver strictly at the time ({STRICT}), and may lose the timer until the next message is"
+            " published: publish one, or reconnect a consumer."
+        )
+    return (
+        f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} has consumers that ask for more, and"
+        f" {counted(row['delayed_messages'], 'delayed message')} that wait: the oldest for"
+        f" {seconds_in_words(row['age_seconds'], rounded=True)}, though none may be delayed for more than"
+        f" {seconds_in_words(row['longest_delay_seconds'], rounded=True)}: they are overdue.{why}"
+    )
+
+
+def left_behind(row: Row, before: EarlierRows) -> Sequence[Row]:
+    """Consecutive earlier snapshots from which no reader went, the newest first; empty: none came since either."""
+    alike = before.in_a_row(row, lambda newer, older: set(older["names"]) <= set(newer["names"]))
+    came = alike and 1 < len(alike[-1]["names"]) < len(row["names"])
+    return alike if came else ()
+
+
+def readers_words(row: Row, alike: Sequence[Row]) -> str:
+    """Evidence of a row of `READERS` with earlier snapshots."""
+    came = row["readers"] - len(alike[-1]["names"])
+    named = ", ".join(row["names"][:MAX_NAMED]) + (" and others" if row["readers"] > MAX_NAMED else "")
+    addresses = f", from {', '.join(row['addresses'])}" if row["addresses"] else ""
+    return (
+        f"{counted(row['readers'], 'reader')} of {row['topic']} on {row['broker']} get nothing of"
+        f" {counted(row['backlog_entries'], 'entry', 'entries')}, and nobody publishes ({named}{addresses}). {came:,}"
+        f" came since {time_in_words(alike[-1]['taken_at'])} and none went: each attempt of a client may leave one"
+        " behind. Have the client close its readers, and unload this one topic."
+    )
 
 
 HELD_UP = f"select found.*, held from ({SLOWEST}) found left join {SUBSCRIPTIONS_HELD} using (topic, subscription)"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import BROKERS_READ, Check, Judgement, Query, brokers_of, nothing_read
 from pulsar_steward.checks.earlier import (
     LOOKS,
-    WINDOW,
-    WINDOW_MINUTES,
+    ComparingPolicy,
     apart,
     by_time,
     looking_back,
@@ -18,7 +17,7 @@ from pulsar_steward.checks.earlier import (
 from pulsar_steward.model.bundles import tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 
@@ -33,7 +32,7 @@ TIMED_OUT = ("pulsar_txn_timeout_total", "pulsar_txn_timeout_count")
 """Counters by their names in 4.0 and in 2.10."""
 
 
-class TransactionsOpenPolicy(Section):
+class TransactionsOpenPolicy(ComparingPolicy):
     """Thresholds for transactions that stay open, and for transactions that time out."""
 
     warning_minutes: int = number(
@@ -46,7 +45,6 @@ class TransactionsOpenPolicy(Section):
     circling_cpu_percent: int = percent(
         50, "of a broker's processors busy in two snapshots, three times those of one with at least half its traffic"
     )
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
 
 
 TOLD = f"""

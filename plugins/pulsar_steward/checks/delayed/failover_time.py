@@ -18,11 +18,10 @@ from pulsar_steward.checks.delayed.waiting import (
     gap,
     host_of,
 )
-from pulsar_steward.model.estimate import rate_side_by_side, total_seconds
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.section import Section, number
 from pulsar_steward.model.trouble import Harm
-from pulsar_steward.model.units import counted, seconds_in_words
+from pulsar_steward.model.units import counted, rate_side_by_side, seconds_in_words, total_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,17 +13,23 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Query, RowCheck, if_any, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
-    WINDOW,
-    WINDOW_MINUTES,
     growth,
     in_time,
     looking_back,
     of_previous,
     since_words,
 )
-from pulsar_steward.checks.resources.slowness import WRITES, of_event, slow_before, slow_figures, slow_of, slow_words
+from pulsar_steward.checks.resources.slowness import (
+    WRITES,
+    SlowEventsPolicy,
+    of_event,
+    slow_before,
+    slow_figures,
+    slow_of,
+    slow_words,
+)
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
@@ -163,32 +169,13 @@ select *, again::integer + felt::integer as rank from judged where journal_ms >=
 """Bookies with a slow journal. `rank`: 1 if the snapshot before shows it, or brokers' writes are slow; 2 if both."""
 
 
-class BookieThreadBusyPolicy(Section):
+class BookieThreadBusyPolicy(SlowEventsPolicy):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     warning_queued_tasks: int = number(
         1000, "tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
     )
     critical_queued_tasks: int = number(5000, "the same, at half of that")
-    minimum_writes_per_second: int = number(
-        10, "writes of a broker to bookies; the share of slow ones among fewer is not judged"
-    )
-    single_look_writes_per_second: int = number(
-        100,
-        "the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
-        " a row show it, as it is of more where hardly any took over a second; from critical_slow_percent on it is a"
-        " warning then",
-    )
-    warning_slow_percent: int = percent(5, "writes to bookies over 200 ms; an overloaded test machine shows 1")
-    critical_slow_percent: int = percent(25, "the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = number(3, "writes over a second; fewer are left alone")
-    warning_lost_percent: int = percent(
-        5,
-        "time in writes over a second, of all the time that writes took: information, and a warning where"
-        " two snapshots in a row show it",
-    )
-    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
     minimum_waiting_seconds: int = number(
         1, "entries of a topic that wait to be written, as seconds of what is produced to it"
     )

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
+from pulsar_steward.checks.earlier import LOOKS, ComparingPolicy, looking_back, of_previous, of_sources
 from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
-from pulsar_steward.checks.resources.slowness import OVERFLOW, PROCESSES, PUBLISHES, READ_ONLY, SLOWS_A_PROCESS, WRITES
+from pulsar_steward.checks.resources.slowness import (
+    PROCESSES,
+    PUBLISHES,
+    READ_ONLY,
+    SLOWS_A_PROCESS,
+    WRITES,
+    buckets_of,
+)
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.section import number
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
@@ -18,8 +25,6 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
-_SERIES = ", ".join(f"'{name}{end}'" for name in (PUBLISHES, WRITES) for end in ("", OVERFLOW))
-
 
 def medians_of(samples: str) -> str:
     """SQL for the median of each broker's publishes and writes, between `at_least` and `at_most` milliseconds.
@@ -27,16 +32,10 @@ def medians_of(samples: str) -> str:
     Unlike a mean, a few hanging events do not change it. `at_most` is infinite if the middle event took over a second.
     """
     return f"""
-    with samples as (
-        select source, replace(series, '{OVERFLOW}', '') as event, value,
-            if(ends_with(series, '{OVERFLOW}'), 1000, try_cast(split_part(labels_json->>'quantile', '_', 1) as double))
-                as low,
-            if(ends_with(series, '{OVERFLOW}'), 'infinity'::double,
-                try_cast(split_part(labels_json->>'quantile', '_', 2) as double)) as high
-        from {samples} where series in ({_SERIES}) and isfinite(value) and value > 0),
-    buckets as (
-        select source, event, low, high, sum(value order by value) as rate
-        from samples where isfinite(low) and high is not null group by source, event, low, high),
+    with buckets as (
+        select source, event, low, high, sum(b.rate order by b.rate) as rate
+        from ({buckets_of(samples, (PUBLISHES, WRITES))}) b
+        where b.rate > 0 and isfinite(low) and high is not null group by source, event, low, high),
     ordered as (
         select *, sum(rate) over (partition by source, event order by low, high) as rate_up_to,
             sum(rate) over (
@@ -63,10 +62,9 @@ MIN_PEERS = 2
 """Minimum number of other brokers to compare with: of two brokers, nobody knows which one is the exception."""
 
 
-class BrokerSlowerThanPeersPolicy(Section):
+class BrokerSlowerThanPeersPolicy(ComparingPolicy):
     """Thresholds for the median time that a broker takes to publish an entry, compared with the other brokers."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_writes_per_second: int = number(10, "entries published on a broker; one with fewer is not compared")
     warning_milliseconds: int = number(50, "median of a broker, at least: below it nobody waits for long")
     warning_percent_of_peers: int = number(

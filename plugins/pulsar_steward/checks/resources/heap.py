@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, critical_or_warning, if_any, if_none, silent_in
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
+from pulsar_steward.checks.earlier import WINDOW, ComparingPolicy, growth, in_time, looking_back
 from pulsar_steward.model.measures import STARTED
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
@@ -31,10 +31,9 @@ BIT_BY_BIT = "^(G1|Z|Shenandoah)"
 """Pools among these that are collected while they fill up; others are collected only when full."""
 
 
-class HeapPressurePolicy(Section):
+class HeapPressurePolicy(ComparingPolicy):
     """Thresholds for the part of a heap that collections do not free."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_snapshots: int = number(
         4, "of one process, this one included, of whose uses of the heap the lowest is judged", ge=2
     )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import BROKERS_READ, Query, RowCheck, if_any, nothing_read, ranked
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.earlier import ComparingPolicy, looking_back
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
 
 
-class IoThreadsStuckPolicy(Section):
+class IoThreadsStuckPolicy(ComparingPolicy):
     """Thresholds for the indirect signs of stuck threads in a broker."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     blocked_threads: int = number(10, "threads that wait for a lock at one moment; usual: 0 to 2")
     pending_requests: int = number(
         1000, "lookups and topic loads under way at one moment; usual: near 0, also with 10,000 clients"

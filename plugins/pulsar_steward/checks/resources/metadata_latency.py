@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
-from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, since_words
+from pulsar_steward.checks.earlier import ComparingPolicy, growth, in_time, looking_back, since_words
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, bytes_in_words, counted, named, seconds_in_words
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import CheckContext, Queried, Row
 
 
-class MetadataLatencyPolicy(Section):
+class MetadataLatencyPolicy(ComparingPolicy):
     """Thresholds for the latency of the metadata store as brokers measure it."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_operations: int = number(
         20, "operations of a kind since the snapshot before; the mean of fewer says nothing"
     )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import (
     LOOKS,
-    WINDOW,
-    WINDOW_MINUTES,
+    ComparingPolicy,
     growth,
     in_time,
     looking_back,
@@ -17,7 +16,7 @@ from pulsar_steward.checks.earlier import (
 )
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named, number_in_words
 
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
 SECONDS = "process_cpu_seconds_total"
 
 
-class CpuBusyPolicy(Section):
+class CpuBusyPolicy(ComparingPolicy):
     """Thresholds for the use of processors, and their number."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_age_seconds: int = number(
         300, "younger processes are not judged by their time since the start, which compiles"
     )
@@ -183,10 +181,9 @@ of 0 may still write many such lines.
 """
 
 
-class LoggingDebugPolicy(Section):
+class LoggingDebugPolicy(ComparingPolicy):
     """Thresholds for processes that log at DEBUG."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_age_seconds: int = number(60, "younger processes are not judged: a start logs much")
     settling_minutes: int = number(10, "a process that is younger, without an earlier snapshot, counts as that old")
     warning_per_second: int = number(

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, brokers_of, silent_in
 from pulsar_steward.checks.clients.rates import AT_PUBLISH_RATE, published_words
-from pulsar_steward.checks.earlier import LOOKS, PERIOD, WINDOW, WINDOW_MINUTES, looking_back, of_previous
+from pulsar_steward.checks.earlier import LOOKS, PERIOD, looking_back, of_previous
 from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
 from pulsar_steward.checks.resources.slowness import (
     PROCESSES,
     PUBLISHES,
     READ_ONLY,
     SLOWS_A_PROCESS,
+    SlowEventsPolicy,
     of_event,
     slow_before,
     slow_figures,
@@ -26,7 +27,7 @@ from pulsar_steward.checks.resources.slowness import (
 )
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.measures import WRITES_OVER_A_SECOND, WRITES_UNDER_A_SECOND
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted, named
 
@@ -42,29 +43,9 @@ LEAST_WRITES_PERCENT = 10
 """Slow writes to bookies, in percent of equally slow entries; below it, nearly all entries wait for something else."""
 
 
-class PublishSlowPolicy(Section):
+class PublishSlowPolicy(SlowEventsPolicy):
     """Thresholds for the time that brokers take to publish an entry, as brokers measure it."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
-    minimum_writes_per_second: int = number(
-        10, "entries published on a broker; the share of slow ones among fewer is not judged"
-    )
-    single_look_writes_per_second: int = number(
-        100,
-        "the same; of fewer, two snapshots in a row have to show it, else it is information, as it is of"
-        " more where hardly any took over a second; from critical_slow_percent on it is a warning then",
-    )
-    warning_slow_percent: int = percent(5, "entries over 200 ms")
-    critical_slow_percent: int = percent(25, "the same, when producers time out")
-    minimum_stalled_writes_per_minute: int = number(
-        3, "entries over a second, of a broker or topic; fewer are left alone"
-    )
-    warning_lost_percent: int = percent(
-        5,
-        "time in entries over a second, of all the time that publishing took: information, and a warning"
-        " where two snapshots in a row show it",
-    )
-    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
     warning_topic_stalled_percent: int = percent(
         5, "entries of one topic over a second, of its messages, where two snapshots in a row show it"
     )

@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
-from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back, of_previous, of_sources
+from pulsar_steward.checks.earlier import LOOKS, ComparingPolicy, looking_back, of_previous, of_sources
 from pulsar_steward.checks.views import SqlView
 from pulsar_steward.model.measures import BOOKIE_STATUS
-from pulsar_steward.model.section import Section, number, percent
+from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
@@ -40,6 +40,21 @@ _OF_TOPICS = ("pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscr
 _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES, PUBLISHES) for end in ("", OVERFLOW))
 
 
+def buckets_of(samples: str, events: tuple[str, ...] = (SWITCHES, WRITES, PUBLISHES)) -> str:
+    """SQL for the buckets of ledgers' latencies: `event`, namespace, rate and bounds in milliseconds.
+
+    Events over a second (`stalled`) have no upper bound.
+    """
+    series = ", ".join(f"'{name}{end}'" for name in events for end in ("", OVERFLOW))
+    return f"""
+    select source, replace(series, '{OVERFLOW}', '') as event, labels_json->>'namespace' as namespace, value as rate,
+        ends_with(series, '{OVERFLOW}') as stalled,
+        if(stalled, 1000, try_cast(split_part(labels_json->>'quantile', '_', 1) as double)) as low,
+        if(stalled, 'infinity', try_cast(split_part(labels_json->>'quantile', '_', 2) as double)) as high
+    from {samples} where series in ({series}) and isfinite(value)
+    """
+
+
 def latencies_of(samples: str) -> str:
     """SQL for the latencies of ledgers, by broker and event (`SWITCHES`, `WRITES` or `PUBLISHES`).
 
@@ -49,19 +64,13 @@ def latencies_of(samples: str) -> str:
     write writes little during a stall, so shares of the number of events would hide it.
     """
     return f"""
-    with samples as (
-        select source, replace(series, '{OVERFLOW}', '') as event, labels_json->>'namespace' as namespace, value,
-            ends_with(series, '{OVERFLOW}') as stalled,
-            try_cast(split_part(labels_json->>'quantile', '_', 1) as double) as milliseconds,
-            try_cast(split_part(labels_json->>'quantile', '_', 2) as double) as most_milliseconds
-        from {samples} where series in ({_SERIES}) and isfinite(value)),
+    with buckets as ({buckets_of(samples)}),
     of_namespaces as (
-        select event, source, namespace, sum(value order by value) as rate,
-            coalesce(sum(value order by value) filter (stalled or milliseconds >= {SLOW_MILLISECONDS}), 0) as slow,
-            coalesce(sum(value order by value) filter (stalled), 0) as stalled,
-            coalesce(sum(value * most_milliseconds order by value * most_milliseconds) filter (not stalled), 0)
-                as others_waited
-        from samples group by event, source, namespace),
+        select event, source, namespace, sum(b.rate order by b.rate) as rate,
+            coalesce(sum(b.rate order by b.rate) filter (low >= {SLOW_MILLISECONDS}), 0) as slow,
+            coalesce(sum(b.rate order by b.rate) filter (b.stalled), 0) as stalled,
+            coalesce(sum(b.rate * high order by b.rate * high) filter (not b.stalled), 0) as others_waited
+        from buckets b group by event, source, namespace),
     of_brokers as (
         select event, source, sum(rate order by rate) as rate, sum(slow order by slow) as slow_rate,
             sum(stalled order by stalled) as stalled_rate, max(slow) as namespace_rate,
@@ -89,6 +98,26 @@ def slow_before(now: str, event: str) -> str:
     """
 
 
+class SlowEventsPolicy(ComparingPolicy):
+    """Thresholds for entries that are published, or written to bookies, slowly, as brokers measure both."""
+
+    minimum_writes_per_second: int = number(10, "entries of a broker; the share of slow ones among fewer is not judged")
+    single_look_writes_per_second: int = number(
+        100,
+        "the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in a row show"
+        " it, as it is of more where hardly any took over a second; from critical_slow_percent on it is a warning then",
+    )
+    warning_slow_percent: int = percent(5, "entries over 200 ms; an overloaded test machine shows 1")
+    critical_slow_percent: int = percent(25, "the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = number(3, "entries over a second; fewer are left alone")
+    warning_lost_percent: int = percent(
+        5,
+        "time in entries over a second, of all the time that entries took: information, and a warning where two"
+        " snapshots in a row show it",
+    )
+    critical_lost_percent: int = percent(50, "the same: producers stand still more than not")
+
+
 _MANY = "rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent"
 _STALLED = """
 round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent >= $warning_lost_percent
@@ -96,7 +125,7 @@ round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent 
 
 
 def slow_of(now: str, before: str) -> str:
-    """SQL for the brokers with a slow event, by the thresholds of the calling check, its `of_event` and `slow_before`.
+    """SQL for the brokers with a slow event, by `SlowEventsPolicy`, and the check's `of_event` and `slow_before`.
 
     `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
     """
@@ -171,12 +200,11 @@ VIEWS = (
 )
 
 
-class LedgerSwitchSlowPolicy(Section):
+class LedgerSwitchSlowPolicy(ComparingPolicy):
     """Thresholds for the time that switches to a new ledger take."""
 
     UNORDERED = frozenset({"share_percent"})
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_switches_per_minute: int = number(
         5, "slow switches of a broker in the last statistics period, as a rate; fewer are information"
     )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, unread_servers
 from pulsar_steward.checks.earlier import (
     LOOKS,
-    WINDOW,
-    WINDOW_MINUTES,
+    ComparingPolicy,
     growth,
     in_time,
     looking_back,
@@ -20,7 +19,7 @@ from pulsar_steward.checks.earlier import (
     since_words,
 )
 from pulsar_steward.model.measures import STARTED
-from pulsar_steward.model.section import Section, number
+from pulsar_steward.model.section import number
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
 
@@ -36,10 +35,9 @@ NODES = "znode_count"
 COUNTERS = ("reads", "reading_ms", "updates", "updating_ms", "fsyncs", "syncing_ms")
 
 
-class ZookeeperSlowPolicy(Section):
+class ZookeeperSlowPolicy(ComparingPolicy):
     """Thresholds for ZooKeeper servers, by their own metrics."""
 
-    window_minutes: int = number(WINDOW_MINUTES, WINDOW)
     minimum_operations: int = number(20, "of a kind since the snapshot before; the mean of fewer says nothing")
     warning_request_milliseconds: int = number(
         100, "mean of reads or of writes, from their arrival at the server to its answer"

@@ -11,8 +11,8 @@ from pulsar_steward.cli.doctor.line import fine, problem
 from pulsar_steward.cli.ledgers import opened_ledger
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.batch_record import open_batches
+from pulsar_steward.ledger.questions import ASKING_DAG, ROLLBACK_DAG, UNASKED_AFTER, unasked_questions, why_unasked
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import ASKING_DAG, ROLLBACK_DAG, UNASKED_AFTER, unasked_questions, why_unasked
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.runtime.installed_files import document
 

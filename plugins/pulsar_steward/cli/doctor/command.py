@@ -11,11 +11,17 @@ from rich.text import Text
 from pulsar_steward.cli.access import ChangeOptions, ClusterAccess, options_given
 from pulsar_steward.cli.doctor.asking import asking_lines
 from pulsar_steward.cli.doctor.cluster import cluster_lines, seen_cluster
-from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
+from pulsar_steward.cli.doctor.here import (
+    home_lines,
+    ledger_lines,
+    package_lines,
+    policy_lines,
+    secrets_lines,
+    spark_lines,
+)
 from pulsar_steward.cli.doctor.line import Line, LineState, exit_code, of_error
 from pulsar_steward.cli.doctor.names import halt_lines, name_lines
 from pulsar_steward.cli.doctor.recipients import events_lines, recipient_lines
-from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl
 from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile

@@ -58,7 +58,7 @@ class MissingNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         namespace: ``tenant/namespace``.
-        topics: Loaded topics at the lost cluster.
+        topics: Loaded topics at the lost cluster that are stored.
         served_by: Other clusters that replicate it, the one with the fewest waiting entries first; empty: nobody else
             serves it, and all that it stores is missing.
         entries: Entries that the first of these has not got yet; a batch of messages is one entry.
@@ -180,7 +180,7 @@ def _missing(
         entries=sent.entries if sent else None,
         messages=sent.messages if sent else None,
         delay_seconds=sent.delay_seconds if sent else None,
-        unsent_topics=max(held.topics - (sent.topics if sent else 0), 0),
+        unsent_topics=max(held.topics - (sent.stored_topics if sent else 0), 0),
         stored_bytes=held.stored_bytes,
         subscriptions=len(kept),
         subscriptions_lost=sum(each is False for each in kept),

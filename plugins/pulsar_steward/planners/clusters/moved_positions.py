@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.namespace_look import NamespaceLook, Position
     from pulsar_steward.model.staged_move import Point
 
-RENEWED_SECONDS = 60
-"""Age of brokers' statistics at most: the two ends may be of different moments."""
-
 Place = tuple[str, str]
 """A topic and the name of a subscription."""
 
@@ -99,14 +96,9 @@ def _compared(place: Place, here: Position, source: NamespaceLook, target: Names
         return "absent", (here.entries, here.messages_per_entry)
     fewer, size = here.entries - there.entries, here.messages_per_entry or there.messages_per_entry
     if fewer > 0:
-        return "coming" if fewer <= _most_on_its_way(source, target, topic) else "missed", (fewer, size)
+        link = source.loaded[topic].replication.get(target.pulsar_name)
+        return "coming" if link and fewer <= link.entries_between_looks else "missed", (fewer, size)
     return "again" if fewer < 0 else "same", (-fewer, size)
-
-
-def _most_on_its_way(source: NamespaceLook, target: NamespaceLook, topic: str) -> float:
-    """Entries at most by which the target is behind, as they wait or were sent since either end renewed its figures."""
-    link = source.loaded[topic].replication.get(target.pulsar_name)
-    return link.entries + (link.rate_out or 0) * RENEWED_SECONDS if link else 0
 
 
 def _named(topic: str, subscription: str) -> tuple[str, ...]:

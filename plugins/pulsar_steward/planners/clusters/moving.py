@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.clusters.from_snapshots import MemberFacts
     from pulsar_steward.snapshots.read import Snapshot
 
-ON_ITS_WAY_SECONDS = 5
-"""What is sent in this time at the present rate counts as on its way: a link that is caught up is never empty."""
-
 LIVE = "a snapshot does not tell, `steward move-namespace` does"
 """Why a look by snapshots knows less than a live one."""
 
@@ -300,7 +297,7 @@ class _Moving:
             for name, topic in source.loaded.items()
             if target.pulsar_name in topic.replication
         }
-        behind = {name: each for name, each in sent.items() if not _has_arrived(each)}
+        behind = {name: each for name, each in sent.items() if not each.has_arrived}
         if behind:
             yield not_yet(self._behind(behind), [call(source, "topics", "stats", name) for name in sorted(behind)[:1]])
         elif sent:
@@ -466,11 +463,6 @@ class _Moving:
 def _as_set(value: object) -> object:
     """A policy's value; None: it is not set. A number or a switch is, also 0 and false."""
     return None if value in ("", [], {}) else value
-
-
-def _has_arrived(each: Replicating) -> bool:
-    """True if nothing waits, or no more than is sent in a few seconds."""
-    return not each.entries or (bool(each.connected) and each.entries <= (each.rate_out or 0) * ON_ITS_WAY_SECONDS)
 
 
 def _groups(look: NamespaceLook) -> str:

@@ -34,9 +34,8 @@ from pulsar_steward.planners.settings.facts import (
     topic_quotas,
 )
 from pulsar_steward.planners.settings.filling import Filling, fillings
-from pulsar_steward.planners.settings.namespaces import DELAYS
+from pulsar_steward.planners.settings.namespaces import DELAYS, PERSISTENCE
 from pulsar_steward.planners.settings.nearly_full import NEARLY_FULL
-from pulsar_steward.planners.settings.persistence import PERSISTENCE
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 from pulsar_steward.pulsar.own_settings import NamespaceDocument, defaults_in, own_settings_in
 

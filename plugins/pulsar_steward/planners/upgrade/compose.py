@@ -7,11 +7,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook
-from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, trouble_of
+from pulsar_steward.model.pulsar_versions import NONE, UNKNOWN, line_of, trouble_of
 from pulsar_steward.model.units import MAX_NAMES, counted, named, seconds_in_words
 from pulsar_steward.planners.restarts.judge import FAILOVER, RISKS, reasons_of_checks
 from pulsar_steward.planners.restarts.model import State
-from pulsar_steward.planners.upgrade.facts import LINE, PAUSED, versions_of
+from pulsar_steward.planners.upgrade.facts import PAUSED, versions_of
 from pulsar_steward.planners.upgrade.model import (
     APPLICATIONS,
     GUIDE,
@@ -60,7 +60,7 @@ def _blocking(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
 
 def _gone(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
     for each in facts.brokers:
-        if not each.pulsar_version or not LINE.match(each.pulsar_version):
+        if not each.pulsar_version or not line_of(each.pulsar_version):
             words = "nothing of it is judged."
             yield _line(Part.BLOCKS, f"version of {each.broker}", words, "docs/versions.md", state=State.UNKNOWN)
     old = [each.name for each in facts.namespaces if each.name.count("/") > 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,8 @@ from pulsar_steward.model.broker_defaults import (
     WEIGHTS,
     default_in,
     is_default,
-    line_number,
 )
+from pulsar_steward.model.pulsar_versions import line_of, numbers_of
 from pulsar_steward.model.units import named
 from pulsar_steward.planners.from_snapshot import load_manager_in, traffic_in, usages_in
 from pulsar_steward.planners.restarts.facts import RestartFacts, restart_facts
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 _FIRST = (3, 0)
 """First line of releases that the report is about."""
-
-LINE = re.compile(r"(\d{1,4}\.\d{1,4})(?!\d)", re.ASCII)
-"""The line of releases in a version."""
 
 PAUSED = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 """Settings that are off while brokers are upgraded."""
@@ -232,13 +228,13 @@ def _limit(key: str, settings: Mapping[str, Mapping[str, str]], lines: Mapping[s
 def _lines(brokers: Sequence[BrokerRow]) -> dict[str, str]:
     """Line of releases of each broker that is to be upgraded; one that tells no version is left out."""
     versions = {each.broker: each.pulsar_version for each in brokers if each.pulsar_version}
-    found = {broker: match[1] for broker, version in versions.items() if (match := LINE.match(version))}
+    found = {broker: line for broker, version in versions.items() if (line := line_of(version))}
     every = named(sorted(set(versions.values())))
     if not found:
         raise ConfigurationError("no broker tells a version of Pulsar, so nothing can be compared")
-    if min(map(line_number, found.values())) < _FIRST:
+    if min(map(numbers_of, found.values())) < _FIRST:
         raise ConfigurationError(f"brokers run {every}: the report begins with 3.0; go to 4.0 first")
-    left = {broker: line for broker, line in found.items() if line_number(line) < line_number(TARGET)}
+    left = {broker: line for broker, line in found.items() if numbers_of(line) < numbers_of(TARGET)}
     if not left:
         raise ConfigurationError(f"brokers run {every}: none is left to be upgraded to {TARGET}")
     return left

@@ -213,7 +213,7 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         helped = f": {remedy(check, checkup.planning)}" if check.remedied_by else ""
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
-        yield from numbered(advice_of(check, checkup.about.servers), width, indent=2)
+        yield from numbered(advice_of(check), width, indent=2)
         if verbose:
             yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=2, style="quiet")
     if rest := [check.check_id for check in found if check not in told]:
@@ -222,10 +222,10 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         yield from wrapped(f"Nothing at once about {', '.join(rest)}: --verbose has advice.", width)
 
 
-def advice_of(check: CheckReport, servers: str | None) -> list[str]:
-    """Advice of a check, with its worst subject, or a Kafka cluster's servers, in the commands."""
+def advice_of(check: CheckReport) -> list[str]:
+    """Advice of a check, with its worst subject in the commands."""
     worst = check.findings[0].subject if check.findings else ""
-    return [filled_in(each, worst, servers) for each in check.advice]
+    return [filled_in(each, worst) for each in check.advice]
 
 
 def _is_quiet(check: CheckReport) -> bool:

@@ -34,6 +34,14 @@ def test_the_other_that_lacks_the_least_is_what_counts(tmp_path: Path) -> None:
     assert (found.unsent_topics, found.is_complete) == (1, False)
 
 
+def test_topics_that_keep_nothing_do_not_stand_for_those_that_are_not_sent(tmp_path: Path) -> None:
+    """A topic that is not persistent has a replicator as well, and is none of the topics that are counted."""
+    volatile = topic_of(number=2, cluster="west") | {"topic": "non-persistent://acme/orders/t-2"}
+    members = {"east": taken(tmp_path, "east", topic_of(), volatile), "west": taken(tmp_path, "west")}
+    (found,) = loss_of("east", members).namespaces
+    assert (found.topics, found.unsent_topics, found.is_complete) == (1, 1, False)
+
+
 def test_a_namespace_of_nobody_else_comes_first_with_all_that_it_stores(tmp_path: Path) -> None:
     """One of the same name that serves itself has other messages."""
     serving = {ORDERS: ("east", "west"), "acme/own": ("east",)}

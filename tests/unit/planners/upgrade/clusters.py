@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from lab.simulator.brokers import default_configuration
-from pulsar_steward.collect.broker_responses import kept
+from pulsar_steward.collect.broker import kept
 from pulsar_steward.planners.restarts.judge import RISKS
 from tests.builders import broker
 from tests.unit.report_checkup.snapshots import a_verdict, meta, written

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator.brokers import default_configuration
-from pulsar_steward.model.broker_defaults import BEFORE_5, DEFAULTS, LINES, SHEDDER, default_in, line_number
+from pulsar_steward.model.broker_defaults import BEFORE_5, DEFAULTS, LINES, SHEDDER, default_in
+from pulsar_steward.model.pulsar_versions import numbers_of
 from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.planners.upgrade.facts import upgrade_facts
 from pulsar_steward.planners.upgrade.model import Part, UpgradeLine
@@ -53,7 +54,7 @@ def test_a_default_by_line(line: str, default: str | None) -> None:
 
 def test_every_difference_to_5_has_an_effect_or_is_gone() -> None:
     """From each line of 3.0 on; and each row tells of a difference."""
-    lines = [each for each in LINES if (3, 0) <= line_number(each) < (5, 0)]
+    lines = [each for each in LINES if (3, 0) <= numbers_of(each) < (5, 0)]
     differing = {key for key in DEFAULTS for each in lines if default_in(key, each) != default_in(key, "5.0")}
     later = {key for key in differing if key in BEFORE_5 and len(DEFAULTS[key]) == 1}  # than 3.0, and the same since
     assert differing - later == EFFECTS.keys() | GONE.keys()

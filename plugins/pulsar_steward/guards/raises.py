@@ -1,4 +1,4 @@
-"""Guards of the number of a topic's partitions, which can never be lowered again."""
+"""Guards of numbers that can never be lowered again: of transaction coordinators, and of a topic's partitions."""
 
 from __future__ import annotations
 
@@ -6,35 +6,77 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.partitions import MOST_OF_NAMESPACE, MOST_OF_TOPIC
-from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.guards.kinds import Objection, PartitionGuard
+from pulsar_steward.guards.kinds import CoordinatorGuard, Objection, PartitionGuard, known
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.partitions import PartitionedTopic
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import AddPartitions, GuardResult
+    from pulsar_steward.model.step import AddPartitions, GuardResult, RaiseCoordinators
     from pulsar_steward.policy.schema import Policy
 
 
+def _within(change: RaiseCoordinators | AddPartitions, most: int, key: str) -> tuple[str, bool]:
+    """Words on a new number beside the policy's maximum, which permits no raise by default; whether it is within."""
+    if not most:
+        return f"the policy permits no raise of their number ({key})", False
+    if change.after <= change.before:
+        return f"{change.after:,} are not more than {change.before:,}", False
+    return f"{change.after:,} of at most {most:,} (policy key {key})", change.after <= most
+
+
+class CoordinatorLimit(CoordinatorGuard):
+    """Compares the new number with the policy's maximum."""
+
+    name = "coordinator_limit"
+    objection = Objection.REFUSED
+
+    def check_change(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a number above `guards.most_coordinators`, and a number that is no raise."""
+        reason, passed = _within(change, policy.guards.most_coordinators, "guards.most_coordinators")
+        return self.result(reason, passed=passed)
+
+
+MAX_NAMED = 3
+
+
+class CoordinatorsRest(CoordinatorGuard):
+    """Checks the present coordinators: more of them would not help while these recover."""
+
+    name = "coordinators_rest"
+    objection = Objection.REFUSED
+
+    def check_change(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a raise while a coordinator is unserved or recovering, and in the rest time after another raise."""
+        if restless := facts.restless_coordinators():
+            more = len(restless) - MAX_NAMED
+            rest = f" and {counted(more, 'coordinator')} more" if more > 0 else ""
+            return self.result(f"{', '.join(restless[:MAX_NAMED])}{rest}", passed=False)
+        raised_at = facts.raised_at(change)
+        if raised_at is None:
+            return self.result("every coordinator is served, and their number was not raised lately", passed=True)
+        end = raised_at + timedelta(minutes=policy.guards.coordinators_rest_minutes)
+        passed = facts.now >= end
+        verb = "rested" if passed else "rests"
+        reason = (
+            f"raised at {raised_at:%Y-%m-%d %H:%M:%S}, {verb} until {end:%Y-%m-%d %H:%M:%S} UTC"
+            " (policy key guards.coordinators_rest_minutes)"
+        )
+        return self.result(reason, passed=passed)
+
+
 class PartitionLimit(PartitionGuard):
-    """Compares the new number with the policy's maximum, which permits no raise by default, and with Pulsar's own."""
+    """Compares the new number with the policy's maximum, and with Pulsar's own."""
 
     name = "partition_limit"
     objection = Objection.REFUSED
 
     def check_change(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a number above a limit, and a number that is no raise."""
-        most = policy.guards.most_partitions
-        if not most:
-            return self.result("the policy permits no raise of their number (guards.most_partitions)", passed=False)
-        if change.after <= change.before:
-            return self.result(f"{change.after:,} are not more than {change.before:,}", passed=False)
-        reason = f"{change.after:,} of at most {most:,} (policy key guards.most_partitions)"
-        if change.after > most:
+        reason, passed = _within(change, policy.guards.most_partitions, "guards.most_partitions")
+        if not passed:
             return self.result(reason, passed=False)
-        topic = facts.partitioned_topic(change)
-        against = topic.reason if isinstance(topic, Unknown) else _over_brokers_limits(change, topic)
+        against = _over_brokers_limits(change, known(facts.partitioned_topic(change)))
         return self.result(against or reason, passed=against is None)
 
 
@@ -61,9 +103,7 @@ class TopicAsPlanned(PartitionGuard):
         """Vetoes a topic that is younger than the plan, or of which it is not known; brokers are asked at the call."""
         if facts.planning:
             return self.result("whether it is still this topic is asked right before the call", passed=True)
-        topic = facts.partitioned_topic(change)
-        if isinstance(topic, Unknown):
-            return self.result(topic.reason, passed=False)
+        topic = known(facts.partitioned_topic(change))
         if topic.created is None:
             unknown = f"when {change.topic} was made is not known: it may be another one of this name by now"
             return self.result(unknown, passed=False)
@@ -84,9 +124,7 @@ class PartitionOrder(PartitionGuard):
 
     def check_change(self, change: AddPartitions, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a raise that consumers in order would notice, or that others would be part of."""
-        topic = facts.partitioned_topic(change)
-        if isinstance(topic, Unknown):
-            return self.result(topic.reason, passed=False)
+        topic = known(facts.partitioned_topic(change))
         if against := "; ".join(topic.against_order()):
             return self.result(f"{change.topic}: {against}", passed=False)
         shared = counted(len(topic.subscriptions), "subscription is shared", "subscriptions are shared")
