@@ -126,7 +126,7 @@ def changed_since(commit: str) -> list[str]:
     """Paths that differ between a commit and the files as they are; every path of a commit that git does not know."""
     known = git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
     if not known:
-        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)  # noqa: T201 - for who runs the gate
+        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)
     command = ("diff", "--name-only", commit, "--") if known else ("ls-files",)
     return git(*command).stdout.splitlines()
 
@@ -134,7 +134,7 @@ def changed_since(commit: str) -> list[str]:
 def git(*words: str) -> subprocess.CompletedProcess[str]:
     """Git's answer about this project; look at the return code."""
     command = ["git", "-C", str(ROOT), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - git's own words
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def moved(tests: Iterable[Extended]) -> str:
@@ -237,10 +237,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands.add_parser("moved", help="the table of extended tests, as Markdown")
     given = parser.parse_args(arguments)
     if given.command == "moved":
-        print(moved(extended_tests(files_with_marks())))  # noqa: T201 - what was asked for
+        print(moved(extended_tests(files_with_marks())))
         return
     for test in called_for([*given.paths, *(changed_since(given.since) if given.since else [])]):
-        print(test)  # noqa: T201 - as above
+        print(test)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Workbench:
             return self._simulated(scene, scene.first)
         try:
             lab = labs.lab_for(scene)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other scenes are looked at all the same
+        except Exception as error:  # whatever it is, the other scenes are looked at all the same
             labs.end()
             return _failed(scene, f"{type(error).__name__}: {error}", 0.0)
         outcome, unmade = self._real(scene, lab, labs)
@@ -117,7 +117,7 @@ class Workbench:
                 time.sleep(A_SECOND_S)  # a snapshot's name is the second that it was taken at
                 stage.change(observed)
                 uri = self._observe(scene, lab, datetime.now(UTC), servers=metrics_urls(lab))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             uri, failure = None, f"{type(error).__name__}: {error}"
         finally:
             left = stage.clear()
@@ -155,7 +155,7 @@ class Workbench:
                     servers.show(*fault.servers[min(number, len(fault.servers) - 1)])
                     with made_up.cluster(number) as cluster:
                         uri = self._observe(scene, cluster, now - ago, servers=servers.metrics_urls)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
         snapshot = open_snapshot(uri)
         proposed = _proposed(snapshot, scene) if fault.report else ()

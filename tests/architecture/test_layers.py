@@ -39,7 +39,7 @@ def loaded_by(*packages: str) -> frozenset[str]:
 def loaded_after(names: list[str]) -> frozenset[str]:
     """Every module that a fresh Python holds once it imported these."""
     command = [sys.executable, "-W", "ignore", "-c", LOADS, *names]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed arguments
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return frozenset(json.loads(output.splitlines()[-1]))
 
 

@@ -39,5 +39,5 @@ def test_airflow_says_which_are_paused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
     monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", f"sqlite:///{tmp_path / 'airflow.db'}")
     assert by_airflow() is None
-    subprocess.run([sys.executable, "-W", "ignore", "-c", MAKE], check=True, capture_output=True)  # noqa: S603 - as it stands here
+    subprocess.run([sys.executable, "-W", "ignore", "-c", MAKE], check=True, capture_output=True)
     assert by_airflow() == {"pulsar_observe": False, "pulsar_remediate": True}

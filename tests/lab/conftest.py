@@ -58,7 +58,7 @@ def command(tmp_path: Path) -> Command:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"STEWARD_LAB_HOME": str(tmp_path / "labs"), "NO_COLOR": "1", "COLUMNS": "200"}
-        return subprocess.run(  # noqa: S603 - this project's own command
+        return subprocess.run(
             [sys.executable, "-m", "lab", *arguments],
             cwd=PROJECT,
             env=environment,

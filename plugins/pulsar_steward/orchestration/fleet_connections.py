@@ -21,7 +21,7 @@ from pulsar_steward.policy.schema import Policy
 
 def connected(cluster: str) -> ConnectedCluster:
     """A cluster with the settings of its connection, or the reason why that is not usable."""
-    from pulsar_steward.orchestration.connections import admin_settings, connection_named, kafka_settings  # noqa: PLC0415 - Airflow
+    from pulsar_steward.orchestration.connections import admin_settings, connection_named, kafka_settings
 
     try:
         settings = kafka_settings(cluster) or admin_settings(cluster, Policy())

@@ -244,7 +244,7 @@ def _trend(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTre
     rows = sources.kept_large.get(("trend rows", snapshot.uri), snapshot.trends)
     own = [row for row in rows if row.subject == subject]
     points = [row for row in own if own[0].measure == row.measure]
-    if len(points) < 2:  # noqa: PLR2004 - a line needs two points
+    if len(points) <= 1:  # a line needs two points
         return None
     limit = largest.figures.get("limit_bytes", 0) if points[0].measure == TOPIC_BACKLOG else 0
     return TroubleTrend(

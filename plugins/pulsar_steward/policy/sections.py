@@ -8,7 +8,7 @@ from pydantic import Field, create_model
 
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.model.section import Section, number, percent
-from pulsar_steward.policy.names import SubscriptionPattern, TopicPattern  # noqa: TC001 - pydantic reads it
+from pulsar_steward.policy.names import SubscriptionPattern, TopicPattern
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growth import BacklogGrowingPolicy

@@ -267,7 +267,7 @@ def logged(**environment: str) -> list[str]:
     """The lines that the job logs, started with these variables beside those of this process."""
     paths = [str(Path(steward_spark.__file__).parents[1]), *sys.path]
     known = {name: value for name, value in os.environ.items() if name != AS_RECORDS}
-    ended = subprocess.run(  # noqa: S603 - Python itself, with this file's own words
+    ended = subprocess.run(
         [sys.executable, "-c", JOB],
         env={**known, "PYTHONPATH": os.pathsep.join(paths), **environment},
         capture_output=True,
