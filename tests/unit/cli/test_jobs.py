@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 import json
 import os
 import stat
@@ -34,9 +35,9 @@ from tests.unit.report_checkup.snapshots import skewed, written
 TOKEN = "made.up-token_of-a.superuser"
 
 
-def record(words: str, **more: object) -> str:
+def record(words: str, **more: Any) -> str:
     """A line of a job's log, as Python's source."""
-    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())  # type: ignore[arg-type]  # by name
+    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())
 
 
 def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
