@@ -9,15 +9,13 @@ import httpx
 import msgspec
 import pytest
 
-from lab.simulator import BrokenJson, ClusterSpec, Fault, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator import BrokenJson, Fault, NamespaceSpec
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
-from pulsar_steward.pulsar import calls
-from pulsar_steward.pulsar.writer import Writer
 from pulsar_steward.report.decision import decision_of
 from tests.apply.groups import (
     FIRST_TWO,
@@ -35,7 +33,7 @@ from tests.apply.groups import (
 from tests.apply.seeing import Seeing
 from tests.apply.test_crash import crash
 from tests.apply.test_rollback import back_of, take_back
-from tests.apply.worksite import RUN, a_worksite, permitted, quick_policy, said
+from tests.apply.worksite import RUN, a_worksite, quick_policy, said
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
+
 
 @pytest.fixture
 def seeing(tmp_path: Path) -> Iterator[Seeing]:

@@ -1,11 +1,11 @@
 """Documents and series of a made-up cluster, by its description, which the checks' faults rest on."""
 
-from typing import Any
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import httpx
 import pytest

@@ -26,7 +26,8 @@ with settings.engine.begin() as connection:
         ("pulsar_rollback", True, True),
         ("somebody_elses", True, False),
     ):
-        connection.execute(dags.insert().values(dag_id=dag_id, bundle_name="dags", is_paused=is_paused, is_stale=is_stale))
+        row = {"dag_id": dag_id, "bundle_name": "dags", "is_paused": is_paused, "is_stale": is_stale}
+        connection.execute(dags.insert().values(row))
 """
 
 

@@ -1,6 +1,7 @@
 """Parts that a lab will consist of."""
 
 from typing import Any
+
 import pytest
 
 from lab import plan

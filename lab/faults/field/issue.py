@@ -1,6 +1,7 @@
 """Reports about cursors that are no application, offloading, and one bundle that carries everything."""
 
 from typing import Any
+
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
 from lab.faults.simulated._clusters import DAY_S, GIB, cluster, held, retained

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 import json
 import os
 import stat
@@ -11,6 +10,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
