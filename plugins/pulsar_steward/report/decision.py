@@ -269,7 +269,7 @@ def _worth(batch: Batch) -> str:
 
 
 def _changes(steps: Sequence[Step]) -> Iterator[str]:
-    """The most frequent changes, first those that delete messages, or begin the batch; of more, how many there are."""
+    """The most frequent changes: first deletions of messages and the batch's first change; of others, their number."""
     by_words: dict[str, list[Step]] = {}
     for step in steps:
         words = kind_of(step.change).describe().replace(f" of {step.change.namespace}:", ":", 1)

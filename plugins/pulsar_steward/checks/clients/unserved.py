@@ -56,7 +56,7 @@ select topic, list(subscription order by subscription)[:1000] as names
 from raw_subscriptions semi join readers using (topic)
 where is_reader(subscription) and consumers > 0 and message_rate_out <= 0 group by topic
 """
-"""Readers of these topics that got nothing in an earlier snapshot either."""
+"""Readers that got nothing in an earlier snapshot either, of the topics found above."""
 
 
 def overdue_words(row: Row) -> str:
