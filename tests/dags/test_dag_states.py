@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 
 MAKE = """
 from airflow import settings
+from airflow.models import import_all_models
 from airflow.models.dag import DagModel
-dags = DagModel.__table__
-dags.metadata.create_all(settings.engine, [dags])
-with settings.engine.begin() as connection:
+from airflow.models.dagbundle import DagBundleModel
+from airflow.utils.session import create_session
+import_all_models()
+DagModel.metadata.create_all(settings.engine)
+with create_session() as session:
+    session.add(DagBundleModel(name="dags"))
+    session.flush()
     for dag_id, is_paused, is_stale in (
         ("pulsar_observe", False, False),
         ("pulsar_remediate", True, False),
         ("pulsar_rollback", True, True),
         ("somebody_elses", True, False),
     ):
-        row = {"dag_id": dag_id, "bundle_name": "dags", "is_paused": is_paused, "is_stale": is_stale}
-        connection.execute(dags.insert().values(row))
+        session.add(DagModel(dag_id=dag_id, bundle_name="dags", is_paused=is_paused, is_stale=is_stale))
 """
 
 

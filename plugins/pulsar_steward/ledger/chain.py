@@ -255,7 +255,7 @@ def stored_rows(table: Table) -> Select[Any]:
 
     It is made once, as rows are compared before each change of a cluster, and this takes longer than reading them.
     """
-    query = select(*(type_coerce(column, NullType()) for column in table.columns))
+    query: Select[Any] = select(*(type_coerce(column, NullType()) for column in table.columns))
     return query.execution_options(yield_per=ROWS_PER_QUERY)
 
 
