@@ -57,12 +57,13 @@ SPEC = ClusterSpec(
 def seeing(tmp_path: Path) -> Iterator[Seeing]:
     """The cluster, seen by the checks of bundles and brokers."""
     with a_worksite(tmp_path, SPEC) as site:
-        site.policy = quick_policy(bundle_balance_remedy={"least_snapshots": 1}, approval={"two_people_for": []})
+        site.policy = quick_policy(bundle_balance_remedy={"least_snapshots": 2}, approval={"two_people_for": []})
         yield Seeing(site, tmp_path / "snapshots", (BUNDLE_SPLIT, BUNDLE_BALANCE))
 
 
 def the_plan(seeing: Seeing) -> Plan:
-    """A plan with splits and moves, of one snapshot."""
+    """A plan with splits and moves, once there are snapshots enough."""
+    seeing.observe()
     plan, _ = seeing.observe()
     (batch,) = plan.batches
     assert batch.kinds == (BUNDLE_SPLIT, BUNDLE_BALANCE)
