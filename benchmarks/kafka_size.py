@@ -135,7 +135,7 @@ def comparison() -> str:
     rows = ["| figure | published or measured | model | deviation | source |", "|---|---|---|---|---|"]
     for each in compared():
         unit = f" {each.unit}" if each.unit else ""
-        digits = 0 if each.figure >= 100 else 1  # noqa: PLR2004 - a fourth digit says nothing
+        digits = 0 if each.figure >= 100 else 1  # a fourth digit says nothing
         deviation = f"{100 * each.deviation:+.1f} %" + (", taken from it" if each.fitted else "")
         rows.append(
             f"| {each.what} | {each.figure:,.{digits}f}{unit} | {each.model:,.{digits}f}{unit} | {deviation} |"

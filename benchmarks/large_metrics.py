@@ -42,27 +42,27 @@ def metrics() -> str:
     switches are told by bucket, of each namespace on each of its brokers.
     """
     parts = " union all by name ".join(f"({part})" for part in (_AGES, _DELAYED, _INDEXES, _LATENCIES, _OWN))
-    return f"select *, 'broker' as source_kind from ({parts})"  # noqa: S608 - of this file's own words
+    return f"select *, 'broker' as source_kind from ({parts})"
 
 
 _AGES = f"""
     select broker as source, 'pulsar_storage_backlog_age_seconds' as series, topic, concat({_TOPIC}) as labels_json,
         (hash(i, 'age') % 3600)::double as value
     from topics where i % 2 = 0
-"""  # noqa: S608 - as above
+"""
 
 _WAITING = f"if(i % {RARE} = 6, 5000000.0, 1.0 + hash(i, 'delayed') % 50)::double"
 _DELAYED = f"""
     select broker as source, 'pulsar_subscription_delayed' as series, topic, subscription,
         concat({_SUBSCRIPTION}) as labels_json, {_WAITING} as value
     from subscriptions where i % 3 = 0
-"""  # noqa: S608 - as above
+"""
 
 _INDEXES = f"""
     select broker as source, 'pulsar_delayed_message_index_size_bytes' as series, topic,
         concat({_TOPIC}) as labels_json, 24 * {_WAITING} * subscriptions as value
     from topics where i % 3 = 0
-"""  # noqa: S608 - as above
+"""
 """At 24 bytes a delayed message."""
 
 _BUCKETS = ", ".join(f"('{bound}', {100.0 / (1 + place)}::double)" for place, bound in enumerate(_BOUNDS))
@@ -74,7 +74,7 @@ _LATENCIES = f"""
             ('pulsar_ml_LedgerSwitchLatencyBuckets')) as told(series),
         (values {_BUCKETS}) as buckets(quantile, value)
     order by source, namespace, series, quantile
-"""  # noqa: S608 - as above
+"""
 """About the same work of every namespace on a broker."""
 
 _SAMPLES = ", ".join(f"('{name}', '{labels}', {value}::double)" for name, (labels, value) in _OF_BROKER.items())
@@ -82,4 +82,4 @@ _OWN = f"""
     select broker as source, series, concat('{{"cluster":"large"', if(labels = '', '', ','), labels, '}}')
         as labels_json, value
     from own_brokers, (values {_SAMPLES}) as told(series, labels, value)
-"""  # noqa: S608 - as above
+"""

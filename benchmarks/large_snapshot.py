@@ -167,7 +167,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: Table, query: str) -> pa
 
 def _selected(columns: Mapping[str, str], numbers: str) -> str:
     """A select of columns that may use those before them, for each number `i`."""
-    return f"select i, {', '.join(f'{sql} as {name}' for name, sql in columns.items())} from {numbers}"  # noqa: S608 - of this file's own words
+    return f"select i, {', '.join(f'{sql} as {name}' for name, sql in columns.items())} from {numbers}"
 
 
 def _numbered(count: int, columns: Mapping[str, str]) -> str:
@@ -190,7 +190,7 @@ def _small(cluster: Cluster) -> dict[str, str]:
         "client_versions": """
             select broker, 'acme/ns-0' as namespace, 'Pulsar-Java-v4.0.7' as client_version, 20000 as producers,
                 20000 as consumers, null as hosts, []::varchar[] as busiest_hosts from brokers""",
-        "configuration": f"select broker, key, value from brokers, (values {settings}) as settings(key, value)",  # noqa: S608 - as above
+        "configuration": f"select broker, key, value from brokers, (values {settings}) as settings(key, value)",
     }
 
 
@@ -250,28 +250,28 @@ _SUBSCRIPTIONS = f"""
         0.0 as redeliver_rate,
         if({rare(8)}, 2.5, 0.0) as expired_rate
     from (select i, topic, namespace, broker, unnest(range(1, subscriptions + 1)) as n from topics)
-"""  # noqa: S608 - of this file's own words
+"""
 
 _SUMS = ("message_rate_in", "message_rate_out", "throughput_in_bytes", "throughput_out_bytes")
 _BUNDLES = f"""
     select namespace, bundle, max(broker) as owner, true as owner_known, count(*) as topics,
         {", ".join(f"sum({name}) as {name}" for name in (*_SUMS, "producers", "consumers", "backlog_bytes"))}
     from topics group by namespace, bundle order by namespace, bundle
-"""  # noqa: S608 - as above
+"""
 
 _CLIENTS = f"""
     select topic, namespace, subscription, concat('consumer-', i) as consumer,
         concat('192.0.2.', {scattered("address", 254)}, ':', 1024 + {scattered("port", 60_000)}) as address,
         '2026-01-31T11:00:00Z' as connected_since, unacked_messages, 10 as available_permits, false as blocked
     from subscriptions where i % 4 = 0
-"""  # noqa: S608 - as above
+"""
 
 _DRILLED = f"""
     select topic, namespace, subscription, 0 as delayed_messages, i % 3600 as oldest_backlog_age_seconds,
         1000 as ack_state_bytes, 10737418240 as quota_limit_bytes,
         '{{}}' as topic_quota_json, '{{}}' as topic_retention_json, 3 as ledgers, '[]' as cursor_properties_json
     from subscriptions where i < {DRILLED_TOPICS} order by topic, subscription
-"""  # noqa: S608 - as above
+"""
 """The topics in trouble, and others."""
 
 

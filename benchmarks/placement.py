@@ -24,7 +24,7 @@ OVER = 5
 
 def made_up(namespaces: int, members: int) -> LogicalCluster:
     """A logical cluster, always the same for the same numbers."""
-    chance = random.Random(namespaces * members)  # noqa: S311 - always the same
+    chance = random.Random(namespaces * members)
     names = [f"cluster-{number:02d}" for number in range(members)]
     weights = [3 if number % OVER == 0 else 1 for number in range(members)]
     mean = 100 * namespaces * 1.1 / members
@@ -59,7 +59,7 @@ def made_up(namespaces: int, members: int) -> LogicalCluster:
 
 def full(namespaces: int, members: int, room: int) -> LogicalCluster:
     """A member that should keep 2 % of its topics, beside others with room for so many."""
-    chance = random.Random(namespaces)  # noqa: S311 - always the same
+    chance = random.Random(namespaces)
     topics = [chance.randint(1, 100) for _ in range(namespaces)]
     others = (Member(name=f"other-{number}", ceilings={Resource.TOPICS: room}) for number in range(members - 1))
     return LogicalCluster(
@@ -72,7 +72,7 @@ def against_the_least(rounds: int, namespaces: int) -> tuple[int, float]:
     """Small clusters with a full member: in how many the least bytes were moved, and all bytes by the least ones."""
     same, moved, least = 0, 0, 0
     for number in range(rounds):
-        chance = random.Random(number)  # noqa: S311 - always the same
+        chance = random.Random(number)
         bounded = (Resource.TOPICS, Resource.METADATA_NODES)
         held = [_holding(each, {it: chance.randint(1, 100) for it in bounded}, chance) for each in range(namespaces)]
         part = chance.choice((50, 70, 90))

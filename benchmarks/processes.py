@@ -28,9 +28,7 @@ def output_of(module: str, *arguments: Path | str, environment: Mapping[str, str
     """
     command = [sys.executable, "-m", module, *map(str, arguments)]
     variables = {**os.environ, **(environment or {})}
-    done = subprocess.run(  # noqa: S603 - our own modules
-        command, check=True, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
-    )
+    done = subprocess.run(command, check=True, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
     return done.stdout
 
 
@@ -44,7 +42,7 @@ def simulated(partitions: int, brokers: int, seed: int = SEED, cluster: str = "l
     """A made-up cluster in a process of its own; its admin URLs."""
     options = {"--partitions": partitions, "--brokers": brokers, "--seed": seed, "--cluster": cluster}
     command = [sys.executable, "-m", "lab", "simulate", *(str(part) for pair in options.items() for part in pair)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603 - fixed arguments
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None  # noqa: S101 - asked for above
             yield msgspec.json.decode(process.stdout.readline())["admin_urls"]

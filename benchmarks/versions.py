@@ -191,7 +191,7 @@ def _checkup(urls: Sequence[str]) -> tuple[str, str]:
     """Number of checks that could judge, and the names of those that could not."""
     command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--json", "-"]
     command += [word for url in urls for word in ("--admin-url", url)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in {HEALTHY, FINDINGS}:
         return "no", _one_line(done.stderr)
     checkup = msgspec.json.decode(done.stdout, type=Checkup)
@@ -207,7 +207,7 @@ def contract(version: str) -> Iterator[tuple[str, str, str]]:
     """Tests of the contract suite on a cluster of that version: how many hold, and which fail."""
     command = [sys.executable, "-m", "pytest", "tests/contract", "-q", "-n0", "-p", "no:cacheprovider"]
     command += ["-k", f"real and {version}", "--no-header", "-rfE", "--tb=no"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603 - our own tests
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     lines = done.stdout.splitlines() or [done.stderr]
     failed = [line.partition("::")[2] for line in lines if line.startswith(("FAILED", "ERROR"))]
     counts = {what: int(number) for number, what in re.findall(r"(\d+) ([a-z]+)", lines[-1])}
@@ -255,7 +255,7 @@ def _operations(ground: Ground, home: Path) -> Iterator[tuple[str, str, str]]:
 
 def _changes(ground: Ground) -> Iterator[Change]:
     """One change of each kind."""
-    random = Random(SEED)  # noqa: S311 - the same changes on each version
+    random = Random(SEED)
     for kind, namespace in zip(OTHERS, cycle(NAMESPACES)):
         try:
             change = ground.change(kind, namespace, random, ground.state())

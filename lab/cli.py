@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -32,14 +32,24 @@ BrokerId = Annotated[str, typer.Argument(help="host:webport, or its name, such a
 
 
 def main() -> None:
-    """Runs the command; an error of the lab is one message on standard error and exit code 1."""
+    """Runs the command of this process's arguments, and ends the process."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         # A command that is told to end cleans up as it does after Ctrl-C.
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     # A shell that starts a command with `&` has it ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    run(sys.argv[1:])
+
+
+def run(arguments: list[str]) -> NoReturn:
+    """Runs a command; an error of the lab is one message on standard error and exit code 1.
+
+    Raises:
+        SystemExit: With the exit code, however it ended.
+    """
     try:
-        app()
+        app(arguments)
+        sys.exit(0)
     except LabError as error:
         typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
         sys.exit(1)

@@ -30,7 +30,7 @@ class Java(NamedTuple):
 
 def java_for(pulsar_version: str) -> int:
     """The oldest Java that a release of Pulsar runs on."""
-    return JAVA_OF_PULSAR_5 if int(pulsar_version.partition(".")[0]) >= 5 else JAVA_AT_LEAST  # noqa: PLR2004
+    return JAVA_OF_PULSAR_5 if int(pulsar_version.partition(".")[0]) >= 5 else JAVA_AT_LEAST
 
 
 def java(at_least: int = JAVA_AT_LEAST) -> str:

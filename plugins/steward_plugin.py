@@ -49,15 +49,15 @@ class LazyPages:
 
 def pages() -> FastAPI:
     """The pages, with the ledger, the snapshots and the permissions of this Airflow."""
-    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity  # noqa: PLC0415 - see LazyPages
-    from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415 - see LazyPages
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+    from airflow.api_fastapi.core_api.security import requires_access_dag
 
-    from pulsar_steward.ledger.store import open_to_read  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.orchestration import connections, dag_states, home  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.orchestration.halt_variable import halted_by_variable  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.pages.html import make_app  # noqa: PLC0415 - see LazyPages
-    from pulsar_steward.pages.sources import Sources  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.ledger.store import open_to_read
+    from pulsar_steward.orchestration import connections, dag_states, home
+    from pulsar_steward.orchestration.halt_variable import halted_by_variable
+    from pulsar_steward.orchestration.ledger_heads import LedgerHeads
+    from pulsar_steward.pages.html import make_app
+    from pulsar_steward.pages.sources import Sources
 
     sources = Sources(
         open_ledger=lambda: open_to_read(connections.ledger_url()),

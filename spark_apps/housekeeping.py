@@ -37,9 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _tidy(arguments: argparse.Namespace) -> str:
     policy, now = policy_of(arguments), datetime.now(UTC)
     spark = spark_session(f"housekeeping {arguments.cluster}")
-    from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri  # noqa: PLC0415 - wrong arguments are told first
-    from pulsar_steward.snapshots.housekeeping import tidy  # noqa: PLC0415 - as above
-    from steward_spark.hadoop_files import files_at  # noqa: PLC0415 - as above
+    from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri  # wrong arguments are told first
+    from pulsar_steward.snapshots.housekeeping import tidy
+    from steward_spark.hadoop_files import files_at
 
     uri = snapshot_uri(arguments.out, arguments.cluster, now)
     tidied = tidy(SnapshotFolder(files_at(spark, uri), uri), policy.housekeeping, now)

@@ -62,8 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _observe(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, os.environ)
     spark = spark_session(f"observe {arguments.cluster}")
-    from steward_spark.observing import ObservationParameters, observe  # noqa: PLC0415 - wrong arguments are told without Spark
-    from steward_spark.shared_storage import require_shared  # noqa: PLC0415 - as above
+    from steward_spark.observing import ObservationParameters, observe  # wrong arguments are told without Spark
+    from steward_spark.shared_storage import require_shared
 
     require_shared(spark, arguments.out)
     observation = ObservationParameters(
@@ -79,7 +79,7 @@ def _observe(arguments: argparse.Namespace) -> str:
 def _diagnose(arguments: argparse.Namespace) -> str:
     policy = policy_of(arguments)
     spark = spark_session("diagnose")
-    from steward_spark.observing import diagnose_snapshot  # noqa: PLC0415 - wrong arguments are told without Spark
+    from steward_spark.observing import diagnose_snapshot  # wrong arguments are told without Spark
 
     return diagnose_snapshot(spark, arguments.snapshot, policy)
 

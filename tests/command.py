@@ -15,7 +15,7 @@ def steward(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the command in a folder, on 80 columns, without a terminal."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
     known |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "COLUMNS": "80"}
-    return subprocess.run(  # noqa: S603 - this package's own command
+    return subprocess.run(
         [sys.executable, "-m", "pulsar_steward.cli", *arguments],
         cwd=folder,
         env=known,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from benchmarks.submit import SUBMIT
 from lab.airflow.server import running_airflow
@@ -37,8 +38,21 @@ if TYPE_CHECKING:
 pytest_plugins = ("tests.tiers", "tests.groups", "tests.golden", "tests.budgets")
 
 # Seconds are a machine's, and of what else it does: no test with generated cases fails for them.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("few", settings.get_profile("all"), max_examples=25, derandomize=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A property is tried on a hundred new cases in `make test-all`; in the gate on fewer, the same in every run."""
+    if config.getoption("--tier", "all") == "all":
+        settings.load_profile("all")
+        return
+    settings.load_profile("few")
+    # Hypothesis also draws constants of this project's modules, all of which it parses: others with any change of one.
+    patch = pytest.MonkeyPatch()
+    patch.setattr(providers, "_get_local_constants", lambda: providers._local_constants)
+    config.add_cleanup(patch.undo)
+
 
 ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
 

@@ -43,7 +43,7 @@ def change(file: Path, replaced: dict[str, str]) -> None:
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs pytest on the copy; what is not in it is the project's own."""
     paths = (folder / "plugins", folder, ROOT / "spark_apps", ROOT)
-    return subprocess.run(  # noqa: S603 - this Python
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", *arguments],
         # Plugins that no recipe's test uses would be most of its time.
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},

@@ -37,11 +37,11 @@ def end(what: str) -> None:
     BEGUN.unlink()
     if committed() != commit:
         words = "all tests passed, but files differ from the commit: .ci/tested-in-full stays as it was"
-        print(words)  # noqa: T201 - for who ran it
+        print(words)
         return
     minutes = (time.time() - float(began)) / 60
     NOTE.write_text(f"{commit} {datetime.now(UTC):%Y-%m-%d} {minutes:.0f} minutes, {what}\n", encoding="utf-8")
-    print(f"all tests passed in {minutes:.0f} minutes: commit {NOTE.relative_to(ROOT)}")  # noqa: T201 - for who ran it
+    print(f"all tests passed in {minutes:.0f} minutes: commit {NOTE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

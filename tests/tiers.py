@@ -19,7 +19,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,6 +41,9 @@ VARIED = (
 
 REAL_PARTS = frozenset({"airflow", "labs", "postgres", "spark"})
 """Fixtures that start a real Airflow, Pulsar, PostgreSQL or Spark."""
+
+MARKERS_OF_REAL_PARTS = ("live", "postgres", "spark")
+"""For tests that start one of these without its fixture, or ask for that by its name."""
 
 FOLDERS_OF_REAL_PARTS = ("tests/live", "tests/browser", "tests/install", "tests/spark")
 
@@ -66,9 +69,12 @@ class Extended:
 def extended_tests(files: Iterable[Path]) -> Iterator[Extended]:
     """Every use of the marker in these files."""
     for file in files:
+        text = file.read_text(encoding="utf-8")
+        if f"mark.{MARKER}" not in text:  # quicker than to parse it
+            continue
         name = file.parent if file.name == "conftest.py" else file
         path = name.relative_to(ROOT).as_posix()
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in ast.parse(text).body:
             function = node if isinstance(node, ast.FunctionDef) else None
             test = f"{path}::{function.name}" if function and function.name.startswith("test_") else path
             whole = function.decorator_list if function else _listed(node)
@@ -126,7 +132,7 @@ def changed_since(commit: str) -> list[str]:
     """Paths that differ between a commit and the files as they are; every path of a commit that git does not know."""
     known = git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
     if not known:
-        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)  # noqa: T201 - for who runs the gate
+        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)
     command = ("diff", "--name-only", commit, "--") if known else ("ls-files",)
     return git(*command).stdout.splitlines()
 
@@ -134,7 +140,7 @@ def changed_since(commit: str) -> list[str]:
 def git(*words: str) -> subprocess.CompletedProcess[str]:
     """Git's answer about this project; look at the return code."""
     command = ["git", "-C", str(ROOT), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - git's own words
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def moved(tests: Iterable[Extended]) -> str:
@@ -216,8 +222,17 @@ def is_extended(item: pytest.Item) -> bool:
 
 def needs_real_parts(item: pytest.Item) -> bool:
     """Whether a test needs a real Pulsar, Airflow, Spark, PostgreSQL or browser."""
-    fixtures = REAL_PARTS.intersection(getattr(item, "fixturenames", ()))
-    return bool(fixtures or item.get_closest_marker("live")) or item.nodeid.startswith(FOLDERS_OF_REAL_PARTS)
+    return (
+        bool(REAL_PARTS.intersection(getattr(item, "fixturenames", ())))
+        or any(item.get_closest_marker(name) for name in MARKERS_OF_REAL_PARTS)
+        or item.nodeid.startswith(FOLDERS_OF_REAL_PARTS)
+    )
+
+
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    """Refuses a real part to `make check`: a test that asks for one by its name looks as if it needed none."""
+    if fixturedef.argname in REAL_PARTS and request.config.getoption("--tier") == "check":
+        pytest.fail(f"`make check` starts no {fixturedef.argname}: mark the test, as `needs_real_parts` says")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -237,10 +252,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands.add_parser("moved", help="the table of extended tests, as Markdown")
     given = parser.parse_args(arguments)
     if given.command == "moved":
-        print(moved(extended_tests(files_with_marks())))  # noqa: T201 - what was asked for
+        print(moved(extended_tests(files_with_marks())))
         return
     for test in called_for([*given.paths, *(changed_since(given.since) if given.since else [])]):
-        print(test)  # noqa: T201 - as above
+        print(test)
 
 
 if __name__ == "__main__":

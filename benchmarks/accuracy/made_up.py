@@ -52,7 +52,7 @@ class MadeUp:
 def _free_row(count: int) -> int:
     """The first of so many ports in a row that nothing listens on."""
     for _ in range(TRIES):
-        first = random.randint(LOWEST, HIGHEST)  # noqa: S311 - spreads clusters over ports, no secret
+        first = random.randint(LOWEST, HIGHEST)
         if all(is_free("127.0.0.1", port) for port in range(first, first + count)):
             return first
     raise OSError(f"found no {count} free ports in a row from {LOWEST} to {HIGHEST}")

@@ -90,7 +90,7 @@ class Workbench:
                 return outcome
         try:
             lab = labs.lab_for(scene)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other scenes are looked at all the same
+        except Exception as error:  # whatever it is, the other scenes are looked at all the same
             labs.end()
             return _failed(scene, f"{type(error).__name__}: {error}", 0.0)
         outcome, unmade = self._real(scene, lab, labs)
@@ -130,7 +130,7 @@ class Workbench:
                 time.sleep(A_SECOND_S)  # a snapshot's name is the second that it was taken at
                 stage.change(observed)
                 uri = self._observe(scene, lab, datetime.now(UTC), servers=metrics_urls(lab))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             uri, failure = None, f"{type(error).__name__}: {error}"
         finally:
             left = stage.clear()
@@ -163,7 +163,7 @@ class Workbench:
         began, fault = time.monotonic(), scene.first
         try:
             snapshot = open_snapshot(looked())
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
         proposed = _proposed(snapshot, scene) if fault.report else ()
         judgement = judge(fault, snapshot.findings(), snapshot.verdicts(), proposed)

@@ -92,7 +92,7 @@ class Stage:
         def tried(actor: Actor) -> None:
             try:
                 act(actor)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the others go on, and it is told at the end
+            except Exception as error:  # whatever it is, the others go on, and it is told at the end
                 actor.failure = f"{type(error).__name__}: {error}"
 
         if len(actors) <= 1:

@@ -31,7 +31,7 @@ def looked(*options: str, outcomes: Collection[int] = (HEALTHY, FINDINGS)) -> Fi
     began = time.perf_counter()
     with (
         tempfile.TemporaryFile() as report,
-        subprocess.Popen(  # noqa: S603 - our own module
+        subprocess.Popen(
             command,
             stdout=report,
             stderr=subprocess.PIPE,

@@ -57,7 +57,7 @@ def committed() -> str | None:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(  # noqa: S603 - fixed arguments
+    done = subprocess.run(
         ["git", *arguments],  # noqa: S607 - the user's own git
         check=True,
         cwd=ROOT,

@@ -139,7 +139,7 @@ def _each_line(
     lines: dict[Line, None] = {}
     calm = next(fault for fault in FAULTS if fault.kind == "none")
     for number in range(WALKS):
-        scenario = Scenario(-number, calm, "approved", postgres=False, random=Random(number))  # noqa: S311 - to come again
+        scenario = Scenario(-number, calm, "approved", postgres=False, random=Random(number))
         walk = ChaosRun(scenario, *place, walk=True)
         walk.judged()
         lines.update({line: None for report in walk.reports if report for line in report.lines})
@@ -162,7 +162,7 @@ def _tell(verdict: Judged, place: str, say: Callable[[str], None], *, verbose: b
 def _checkup(url: str) -> int:
     """Looks at the cluster with Spark, as an operator would."""
     steward = shutil.which("steward", path=str(Path(sys.executable).parent)) or "steward"
-    return subprocess.run([steward, "checkup", "--admin-url", url], capture_output=True, check=False).returncode  # noqa: S603 - fixed arguments
+    return subprocess.run([steward, "checkup", "--admin-url", url], capture_output=True, check=False).returncode
 
 
 def _parser() -> argparse.ArgumentParser:

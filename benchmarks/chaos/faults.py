@@ -150,7 +150,7 @@ class Scenario:
 
 def scenarios(seed: int, runs: int) -> list[Scenario]:
     """So many runs; every fault comes once before the rest is drawn by weight."""
-    draw = Random(seed)  # noqa: S311 - what is drawn has to come again with the same seed
+    draw = Random(seed)
     once = draw.sample([fault for fault in FAULTS if fault.weight], sum(fault.weight > 0 for fault in FAULTS))
     drawn = once + draw.choices(FAULTS, [fault.weight for fault in FAULTS], k=max(runs - len(once), 0))
     return [_scenario(number, fault, draw) for number, fault in enumerate(drawn[:runs], start=1)]
@@ -158,10 +158,10 @@ def scenarios(seed: int, runs: int) -> list[Scenario]:
 
 def at_each_line(lines: Sequence[Line], seed: int, first: int) -> list[Scenario]:
     """A run for each of these lines, at which the worker is killed; numbered from `first`."""
-    draw = Random(seed)  # noqa: S311 - as above
+    draw = Random(seed)
     fault = next(each for each in FAULTS if each.name == EACH_LINE)
     return [
-        Scenario(number, fault, "approved", postgres=False, random=Random(draw.getrandbits(64)), line=line)  # noqa: S311 - as above
+        Scenario(number, fault, "approved", postgres=False, random=Random(draw.getrandbits(64)), line=line)
         for number, line in enumerate(lines, start=first)
     ]
 
@@ -172,7 +172,7 @@ def _scenario(number: int, fault: Fault, draw: Random) -> Scenario:
     if fault.kind in {*FORBIDDING, "two", "stopped", "losing"}:
         answer = "rejected" if fault.kind == "trigger" else "approved"
     postgres = fault.kind == "database" or draw.random() < POSTGRES_SHARE
-    return Scenario(number, fault, answer, postgres, Random(draw.getrandbits(64)))  # noqa: S311 - as above
+    return Scenario(number, fault, answer, postgres, Random(draw.getrandbits(64)))
 
 
 def ambush(scenario: Scenario, cluster: Callable[[str, Random], None], halt: Callable[[], None]) -> Ambush | None:

@@ -258,7 +258,7 @@ def _worked(task: Task, mishaps: _Mishaps) -> Report:
         return Report(said=[str(refusal)], error="Refused")
     except StewardError as error:
         return Report(said=[str(error)], error=type(error).__name__, final=False)
-    except Exception as error:  # noqa: BLE001 - whatever it is, Airflow would try again
+    except Exception as error:  # whatever it is, Airflow would try again
         return Report(said=[repr(error)], error="Defect", final=False)
 
 

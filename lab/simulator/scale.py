@@ -31,7 +31,7 @@ def large_cluster(
         coordinators: Transaction coordinators.
         fault: What is wrong with it.
     """
-    draw = Random(seed)  # noqa: S311 - the same seed has to give the same cluster
+    draw = Random(seed)
     variants = [_topic(number, draw, fault) for number in range(VARIANTS)]
     count = max(-(-partitions // PARTITIONS_A_NAMESPACE), 1)
     namespaces = [_namespace(number, variants, draw, brokers) for number in range(count)]

@@ -51,6 +51,8 @@ line in which nothing is hidden, as `pulsar_steward.outside_text.shown` has it; 
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from pulsar_steward.outside_text import shown
 
 REASON_LIMIT = 256
@@ -277,4 +279,4 @@ def error_for_status(status: int) -> type[StatusError]:
     }
     if status in named:
         return named[status]
-    return ServerError if status >= 500 else StatusError  # noqa: PLR2004 - HTTP's own boundary
+    return ServerError if status >= HTTPStatus.INTERNAL_SERVER_ERROR else StatusError

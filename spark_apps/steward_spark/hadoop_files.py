@@ -77,10 +77,10 @@ class HadoopFiles(Files):
 
     def _at(self, place: str) -> tuple[Any, Any]:
         path = java_class(self._spark, "org.apache.hadoop.fs.Path")(place)
-        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # Hadoop has no other door
         return path.getFileSystem(configuration), path
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
     """Returns a Java class by its full name; attribute by attribute, py4j would look each part up as a class."""
-    return getattr(spark.sparkContext._jvm, name)  # noqa: SLF001 - there is no other way to Java
+    return getattr(spark.sparkContext._jvm, name)  # there is no other way to Java

@@ -45,8 +45,8 @@ def _log(spark: SparkSession, things: str, done: threading.Event) -> None:
 
 
 def _show(spark: SparkSession, things: str, done: threading.Event) -> None:
-    from rich.console import Console  # noqa: PLC0415 - Airflow's tasks have no terminal, and do not need it
-    from rich.progress import Progress  # noqa: PLC0415 - as above
+    from rich.console import Console  # Airflow's tasks have no terminal, and do not need it
+    from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"reading {things}", total=None)

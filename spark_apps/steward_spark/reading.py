@@ -40,7 +40,7 @@ def map_in_arrow(
     made = UserDefinedFunction(function, returnType=ddl, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = made(*(frame[name] for name in frame.columns))
     # The same two inner objects that `DataFrame.mapInArrow` itself passes; no barrier, no resource profile.
-    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: SLF001 - no other door
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 def answer_ddl(tables: Sequence[Table]) -> str:

@@ -36,13 +36,13 @@ The submitter decides about Spark's event log and pages: nothing that a job is g
 
 def spark_session(name: str) -> SparkSession:
     """Spark session of this process, started on the first call."""
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - the command line answers --help without Spark
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+    from pyspark import SparkConf, SparkContext  # the command line answers --help without Spark
+    from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # Started by spark-submit: the submitted settings, the master too, are known only once Java has been called.
-        SparkContext._ensure_initialized()  # noqa: SLF001 - there is no other way to see it before the session
+        SparkContext._ensure_initialized()  # there is no other way to see it before the session
     given = SparkConf()
     builder = SparkSession.builder.appName(name)
     if not given.contains("spark.master"):

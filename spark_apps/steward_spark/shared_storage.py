@@ -56,7 +56,7 @@ def require_shared(spark: SparkSession, uri: str) -> None:
 
 def _folder(spark: SparkSession, uri: str) -> Path | None:
     """Path of the URI on this machine, or None if it is none; without a scheme, Hadoop's configuration decides."""
-    configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()  # Hadoop has no other door
     place = java_class(spark, "org.apache.hadoop.fs.Path")(uri)
     if place.getFileSystem(configuration).getUri().getScheme() != "file":
         return None

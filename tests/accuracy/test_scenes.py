@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ RECENT: dict[str, object] = {"collect": {"recent_minutes": 1}}
 UNCHECKED = (("backlogQuotaCheckEnabled", "false"),)
 
 
-def real(name: str, **label: object) -> RealFault:
+def real(name: str, **label: Any) -> RealFault:
     """A fault that is not made."""
-    return RealFault(name=name, about="A fault.", **label)  # type: ignore[arg-type]  # any field of it
+    return RealFault(name=name, about="A fault.", **label)
 
 
 def names(faults: list[RealFault | SimulatedFault]) -> list[list[str]]:

@@ -37,7 +37,7 @@ def apply_in_a_process(site: Worksite, plan: Plan, point: str) -> subprocess.Pop
     """Starts the batch in a process of its own, which kills itself at that point."""
     url = site.engine.url.render_as_string()
     command = [sys.executable, "-m", "tests.apply.crashing", url, plan.plan_id, point, *site.simulator.admin_urls]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603 - fixed arguments
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def crash(site: Worksite, plan: Plan, *, after: str | None = None, before: str | None = None) -> None:

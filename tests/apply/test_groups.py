@@ -12,13 +12,9 @@ import pytest
 from lab.simulator import (
     Answer,
     BrokenJson,
-    ClusterSpec,
     Delay,
     Fault,
-    LoadSpec,
     NamespaceSpec,
-    SubscriptionSpec,
-    TopicSpec,
 )
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.verify import verify
@@ -26,13 +22,24 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.model.isolation import Failover, FailoverLimits, IsolationPolicy
 from pulsar_steward.model.plan import BROKER_GROUP
 from pulsar_steward.model.step import SetIsolation, UnloadBundle
-from pulsar_steward.pulsar import calls
-from pulsar_steward.pulsar.writer import Writer
 from pulsar_steward.report.decision import decision_of
+from tests.apply.groups import (
+    FIRST_TWO,
+    GROUP,
+    OTHER,
+    SPEC,
+    owners,
+    policies,
+    replace_primary,
+    setting,
+    somebody_deletes,
+    somebody_sets,
+    wanting,
+)
 from tests.apply.seeing import Seeing
 from tests.apply.test_crash import crash
 from tests.apply.test_rollback import back_of, take_back
-from tests.apply.worksite import RUN, a_worksite, permitted, quick_policy, said
+from tests.apply.worksite import RUN, a_worksite, quick_policy, said
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -43,30 +50,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pulsar.calls import Call
     from tests.apply.worksite import Worksite
-
-SPEC = ClusterSpec(
-    brokers=4,
-    hosts="distinct",
-    system_bundles=4,
-    namespaces=tuple(
-        NamespaceSpec(
-            name,
-            bundles=4,
-            topics=(TopicSpec("t", partitions=20, producers=1, subscriptions=(SubscriptionSpec("s", consumers=1),)),),
-        )
-        for name in ("shop/orders", "shop/carts", "news/all")
-    ),
-    loads=(LoadSpec(cpu_percent=20.0),) * 4,
-    configuration={"exposeTopicLevelMetricsInPrometheus": "false"},
-)
-"""Four brokers on hosts of their own, which share three namespaces evenly."""
-
-FIRST_TWO = {"name": "shop", "namespaces": ["shop/.*"], "primary": [r"127\.0\.0\.[12]"], "min_available_brokers": 2}
-GROUP = IsolationPolicy(("shop/.*",), (r"127\.0\.0\.[12]",), (), Failover(FailoverLimits("2", "80")))
-
-
-def wanting(*groups: dict[str, Any], **sections: Any) -> Any:
-    return quick_policy(brokers={"groups": list(groups)}, **sections)
 
 
 @pytest.fixture
@@ -81,34 +64,6 @@ def seeing(tmp_path: Path) -> Iterator[Seeing]:
 def site(seeing: Seeing) -> Worksite:
     """The same, without eyes."""
     return seeing.site
-
-
-def policies(site: Worksite) -> dict[str, IsolationPolicy]:
-    with site.context() as context:
-        return context.reader.isolation_policies()
-
-
-def owners(site: Worksite, namespace: str) -> set[str]:
-    """The brokers that own a bundle of a namespace."""
-    owned = site.simulator.owned_bundles().items()
-    return {broker for broker, bundles in owned if any(name.startswith(f"{namespace}/") for name in bundles)}
-
-
-def somebody_sets(site: Worksite, name: str, policy: IsolationPolicy) -> None:
-    """Sets a policy as another tool would, with nothing in the ledger."""
-    with Writer(site.settings) as writer:
-        writer.send(calls.set_isolation("local", name, policy), permitted)
-
-
-def somebody_deletes(site: Worksite, name: str) -> None:
-    """Deletes a policy as another tool would."""
-    with Writer(site.settings) as writer:
-        writer.send(calls.delete_isolation("local", name), permitted)
-
-
-def setting(policy: IsolationPolicy | None = GROUP, **fields: Any) -> SetIsolation:
-    usual: dict[str, Any] = {"pulsar_cluster": "local", "policy": "shop", "before": None, "after": policy}
-    return SetIsolation(**{**usual, **fields})
 
 
 def the_plan(seeing: Seeing) -> Plan:
@@ -185,10 +140,6 @@ def test_a_policy_that_there_was_is_restored(site: Worksite) -> None:
     assert said(site.carry_out(plan)) == ["done"]
     assert said(take_back(site, plan)) == ["done"]
     assert policies(site) == {"shop": former}
-
-
-def replace_primary(*patterns: str) -> IsolationPolicy:
-    return IsolationPolicy(GROUP.namespaces, patterns, (), GROUP.auto_failover_policy)
 
 
 def test_a_policy_that_somebody_changed_is_drifted(site: Worksite) -> None:
@@ -309,9 +260,6 @@ def _stray(site: Worksite, broker: str) -> None:
     bundles = [name for name in site.simulator._state.ownership.owned_by(site.brokers[0]) if name.startswith("shop/")]
     site.simulator._state.ownership.release(bundles[0])
     site.simulator._state.ownership.give(bundles[0], broker)
-
-
-OTHER = IsolationPolicy(("news/.*",), (r"127\.0\.0\.4",), (), Failover(FailoverLimits("1", "90")))
 
 
 @pytest.mark.parametrize("crashes", [False, True], ids=["at once", "after a crash"])

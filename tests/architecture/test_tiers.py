@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,15 @@ def test_changes_call_for_the_tests_beside_them() -> None:
 def test_a_changed_extended_test_calls_for_itself() -> None:
     file = EXTENDED[0].test.partition("::")[0]
     assert {each.test for each in EXTENDED if each.test.startswith(file)} <= set(called_for([file], TABLE))
+
+
+@pytest.mark.parametrize("part", sorted(tiers.REAL_PARTS))
+def test_make_check_starts_no_real_part(part: str) -> None:
+    """A test that asks for one by its name looks as if it needed none: the fixture itself refuses."""
+    fixture: Any = SimpleNamespace(argname=part)
+    request: Any = SimpleNamespace(config=SimpleNamespace(getoption=lambda _: "check"))
+    with pytest.raises(pytest.fail.Exception, match=f"starts no {part}"):
+        tiers.pytest_fixture_setup(fixture, request)
 
 
 @pytest.mark.parametrize("extended", EXTENDED, ids=lambda extended: extended.test)

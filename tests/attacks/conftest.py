@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from lab.postgres import Postgres
     from lab.simulator import Simulator
     from pulsar_steward.errors import AdminError
     from pulsar_steward.pulsar.exchange import Response
@@ -55,14 +56,13 @@ def broker(brokers: Callable[[], ScriptedBroker]) -> ScriptedBroker:
 
 
 @pytest.fixture
-def postgres_ledger(request: pytest.FixtureRequest) -> str:
+def postgres_ledger(postgres: Postgres) -> str:
     """The URL of an empty database of its own, on a server."""
-    server, folder = request.getfixturevalue("postgres"), binaries()
+    folder = binaries()
     assert folder is not None
     name = f"attacks_{secrets.token_hex(4)}"
-    create_database(folder, server, name)
-    url: str = server.url(name)
-    return url
+    create_database(folder, postgres, name)
+    return postgres.url(name)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_a_plan_task_that_comes_late_plans_no_old_snapshot(looked_at: Worksite, 
     """Runs may overlap: the newest snapshot is planned, unless its time is in the future."""
     defined(CHANGE, password=CHANGING)
     site, run = looked_at, "pulsar_observe/scheduled"
-    old, new, _ = (observed(site, ago=timedelta(hours=hours)) for hours in (2, 1, -1))
+    old, new, _ = (observed(site, [BY_ID["tc-skew"]], ago=timedelta(hours=hours)) for hours in (2, 1, -1))
     late = observing.plan_snapshot(CLUSTER, old, run)
     assert (late.plan_ids, late.reason.partition(": ")[2]) == ((), new.rpartition("/")[2])
     assert observing.plan_snapshot(CLUSTER, new, run).plan_ids

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.apply.test_groups import FIRST_TWO, GROUP, SPEC, policies, replace_primary, setting, wanting
+from tests.apply.groups import FIRST_TWO, GROUP, SPEC, policies, replace_primary, setting, wanting
 from tests.apply.worksite import a_worksite
 from tests.builders import a_step
 

@@ -27,7 +27,7 @@ PROCESSES = 30
 
 def exit_codes(*arguments: str) -> dict[str, int]:
     """Exit codes of the processes that `tests.attacks.first_use` starts, by name; a signal's number is negative."""
-    done = subprocess.run(  # noqa: S603 - a module of these tests
+    done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-m", "tests.attacks.first_use", *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         stdout=subprocess.PIPE,

@@ -113,7 +113,7 @@ def stopped_worker(site: Worksite, plan: Plan, point: str = "stop") -> subproces
     """A process that carries a plan out, stopped between its intent and its call, or before it completes that."""
     url = site.engine.url.render_as_string(hide_password=False)
     command = [sys.executable, "-m", "tests.apply.crashing", url, plan.plan_id, point, *site.simulator.admin_urls]
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this very Python
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     while _state(worker.pid) != "T":
         assert worker.poll() is None
         time.sleep(0.05)

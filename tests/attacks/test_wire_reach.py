@@ -12,8 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from lab.simulator import ClusterSpec, running_simulator
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.cli.main import run
 from pulsar_steward.cli.snapshot import hidden
+from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, RedirectRefused, Refused, Unreachable
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.policy.schema import AdminPolicy
@@ -376,9 +378,13 @@ def test_what_a_job_says_last_holds_no_secret_of_its_environment(login: Any, sec
 
 
 def test_a_checkup_with_client_credentials_keeps_no_secret(
-    brokers: Callable[[], ScriptedBroker], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    brokers: Callable[[], ScriptedBroker],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A check-up with client credentials keeps no secret in its snapshot, page, JSON or terminal output."""
+    monkeypatch.setattr(diagnose, "__defaults__", ([BY_ID["tc-skew"]], 1))  # all take two seconds of a processor
     given = Issuer(brokers(), [TOKEN], SECRET)
     file, kept = tmp_path / "oauth2.json", tmp_path / "kept"
     kept.mkdir()

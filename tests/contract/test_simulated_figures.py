@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -30,10 +31,10 @@ BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
 @contextmanager
-def one_broker(load: LoadSpec | None = None, *topics: TopicSpec, **more: object) -> Iterator[tuple[Simulator, str]]:
+def one_broker(load: LoadSpec | None = None, *topics: TopicSpec, **more: Any) -> Iterator[tuple[Simulator, str]]:
     """A cluster of one broker, and where its admin API is."""
     namespace = NamespaceSpec("shop/orders", bundles=1, topics=topics)
-    spec = ClusterSpec(brokers=1, namespaces=(namespace,), loads=(load or LoadSpec(),), **more)  # type: ignore[arg-type]  # the fields of the description
+    spec = ClusterSpec(brokers=1, namespaces=(namespace,), loads=(load or LoadSpec(),), **more)
     with running_simulator(spec) as simulator:
         yield simulator, simulator.admin_urls[0]
 

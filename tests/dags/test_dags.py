@@ -56,9 +56,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     }
     command = [sys.executable, "-W", "ignore", "-c", READ.format(folder=str(ROOT / "dags"), heavy=HEAVY)]
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        command, check=True, capture_output=True, text=True, env=environment
-    )
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -63,7 +63,7 @@ def gateway(cluster: Simulator, folder: Path) -> Iterator[dict[str, str]]:
     file.write_text(own.replace("LOOKING-TOKEN", LOOKING).replace("SUPERUSER-TOKEN", SUPERUSER), encoding="utf-8")
     globally = f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;"
     command = [program, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(file), "-g", globally]
-    with subprocess.Popen(command) as process:  # noqa: S603 - a program of this machine, with fixed arguments
+    with subprocess.Popen(command) as process:
         try:
             wait_until(lambda: all(answers("127.0.0.1", port) for port in ports.values()), "the gateway", 30)
             yield {url.partition("://")[2]: f"http://127.0.0.1:{port}" for url, port in ports.items()}

@@ -43,7 +43,7 @@ class Environment:
 
     def run(self, *words: str, check: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
         """Runs one of its commands."""
-        ended = subprocess.run(  # noqa: S603 - a test's own words
+        ended = subprocess.run(
             [str(self.folder / "bin" / words[0]), *words[1:]],
             cwd=self.home,
             env=self.variables(**more),
@@ -75,7 +75,7 @@ def build_sdist(folder: Path) -> Path:
 def _built(kind: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     code = f"import sys; from hatchling.build import build_{kind} as build; print(build(sys.argv[1]))"
-    built = subprocess.run(  # noqa: S603 - fixed words
+    built = subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=ROOT, check=True, capture_output=True, text=True
     )
     return folder / built.stdout.splitlines()[-1]
@@ -85,7 +85,7 @@ def clean_environment(folder: Path, python: str | None = None) -> Environment:
     """A new environment with nothing but pip, of this Python or another version of it; skips where there is none."""
     home = folder / "home"
     home.mkdir(parents=True)
-    subprocess.run([python_of(python), "-m", "venv", str(folder / "venv")], check=True)  # noqa: S603 - as above
+    subprocess.run([python_of(python), "-m", "venv", str(folder / "venv")], check=True)
     return Environment(folder / "venv", home)
 
 
@@ -96,7 +96,7 @@ def python_of(version: str | None) -> str:
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = [which(f"python{version}"), *map(str, sorted(root.glob(f"{version}.*/bin/python")))]
     for each in filter(None, found):
-        if not subprocess.run([each, "-c", "import venv, ssl"], capture_output=True, check=False).returncode:  # noqa: S603 - as above
+        if not subprocess.run([each, "-c", "import venv, ssl"], capture_output=True, check=False).returncode:
             return each
     pytest.skip(f"no Python {version} on this machine")
 

@@ -25,10 +25,10 @@ def test_the_ledger_is_written_and_read(tmp_path: Path) -> None:
     assert found
     older = tmp_path / "older"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(older)]
-    subprocess.run([*install, f"sqlalchemy=={found['version']}"], env=os.environ | caches(), check=True)  # noqa: S603 - fixed words
+    subprocess.run([*install, f"sqlalchemy=={found['version']}"], env=os.environ | caches(), check=True)
     code = f"import sqlalchemy; assert sqlalchemy.__version__ == {found['version']!r}"
     tried = f"{code}; import pytest; raise SystemExit(pytest.main(['-q', '-p', 'no:cacheprovider', {RECORDS!r}]))"
-    ended = subprocess.run(  # noqa: S603 - as above
+    ended = subprocess.run(
         [sys.executable, "-c", tried],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(older)},

@@ -1,8 +1,6 @@
-"""Labs without Java: stand-in programs on the PATH, and the command line as a process of its own."""
+"""Labs without Java: stand-in programs on the PATH."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,7 @@ import pytest
 from lab import jars
 from lab.model import VERSIONS
 
-PROJECT = Path(__file__).parents[2]
-
 Program = Callable[[str, str], None]
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 JAVA = """#!/bin/sh
 case "$*" in *-version*) echo 'openjdk version "17.0.1" 2021-10-19' >&2; exit 0;; esac
@@ -50,22 +45,3 @@ def java(programs: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     jars.folder(VERSIONS[0]).mkdir(parents=True)
     return lambda lines: programs("java", JAVA + lines)
-
-
-@pytest.fixture
-def command(tmp_path: Path) -> Command:
-    """Runs ``python -m lab`` with these arguments, the labs being in ``tmp_path / "labs"``."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"STEWARD_LAB_HOME": str(tmp_path / "labs"), "NO_COLOR": "1", "COLUMNS": "200"}
-        return subprocess.run(  # noqa: S603 - this project's own command
-            [sys.executable, "-m", "lab", *arguments],
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    return run

@@ -4,16 +4,40 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
+from typing import NamedTuple
 
 import pytest
 
-from lab import plan
+from lab import cli, plan
 from lab.cli import app
 from lab.model import LabSpec
 from lab.store import StateFile
 
-Command = Callable[..., CompletedProcess[str]]
+
+class Ended(NamedTuple):
+    """Exit code and output of a command that ended."""
+
+    code: object
+    out: str
+    err: str
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs ``python -m lab`` with these arguments in this process, the labs being in ``tmp_path / "labs"``."""
+    for name, value in (("STEWARD_LAB_HOME", str(tmp_path / "labs")), ("NO_COLOR", "1"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+
+    def ended(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as end:
+            cli.run(list(arguments))
+        said = capsys.readouterr()
+        return Ended(end.value.code, said.out, said.err)
+
+    return ended
 
 
 @pytest.fixture
@@ -25,7 +49,7 @@ def ended(tmp_path: Path) -> None:
 
 
 def test_help_lists_the_commands(command: Command) -> None:
-    listed = command("--help").stdout.partition(" Commands ")[2]
+    listed = command("--help").out.partition(" Commands ")[2]
     registered = {
         each.name or each.callback.__name__.replace("_", "-") for each in app.registered_commands if each.callback
     }
@@ -46,30 +70,30 @@ def test_help_lists_the_commands(command: Command) -> None:
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, arguments: list[str], message: str) -> None:
     ran = command(*arguments)
-    assert ran.returncode == 1
-    assert ran.stderr.startswith("error: ")
-    assert message in ran.stderr
-    assert len(ran.stderr.splitlines()) == 1
+    assert ran.code == 1
+    assert ran.err.startswith("error: ")
+    assert message in ran.err
+    assert len(ran.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("arguments", [["start", "--auth", "password"], ["start", "--brokers", "0"], ["mend"]])
 def test_what_is_mistyped_is_exit_code_2(command: Command, arguments: list[str]) -> None:
-    assert command(*arguments).returncode == 2
+    assert command(*arguments).code == 2
 
 
 def test_missing_programs_are_named(no_programs: None, command: Command) -> None:
     ran = command("start")
-    assert ran.returncode == 1
-    assert "`java` is not on the PATH" in ran.stderr
-    assert "`mvn` is not on the PATH" in ran.stderr
+    assert ran.code == 1
+    assert "`java` is not on the PATH" in ran.err
+    assert "`mvn` is not on the PATH" in ran.err
 
 
 def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -> None:
-    seen = json.loads(command("status", "--json").stdout)
+    seen = json.loads(command("status", "--json").out)
     assert [part["state"] for part in seen["parts"]] == ["gone"] * 5
     assert [part["name"] for part in seen["parts"]][:3] == ["zookeeper", "bookie", "broker-1"]
     assert {part["bundles"] for part in seen["parts"][2:]} == {None}
-    assert "broker-3" in command("status").stdout
+    assert "broker-3" in command("status").out
 
 
 @pytest.mark.parametrize(
@@ -85,11 +109,11 @@ def test_a_broker_in_the_wrong_state_is_named(
     ended: None, command: Command, arguments: list[str], message: str
 ) -> None:
     ran = command(*arguments)
-    assert ran.returncode == 1
-    assert message in ran.stderr
+    assert ran.code == 1
+    assert message in ran.err
 
 
 def test_a_lab_that_died_can_be_stopped(ended: None, command: Command, tmp_path: Path) -> None:
     """A lab whose processes died can be stopped, and is no longer known afterwards."""
-    assert command("stop").returncode == 0
-    assert "no lab 'lab'" in command("status").stderr
+    assert command("stop").code == 0
+    assert "no lab 'lab'" in command("status").err

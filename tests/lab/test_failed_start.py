@@ -34,9 +34,7 @@ def zookeeper(home: Path) -> ProcessId | None:
 def starting(home: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Another Python that starts a lab in ``home``, in a state in which ZooKeeper runs and does not serve yet."""
     environment = os.environ | {"STEWARD_LAB_HOME": str(home)}
-    starter = subprocess.Popen(  # noqa: S603 - starts this very Python
-        [sys.executable, *arguments], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL
-    )
+    starter = subprocess.Popen([sys.executable, *arguments], cwd=PROJECT, env=environment, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: zookeeper(home) is not None, "ZooKeeper is written down", 30)
         yield starter

@@ -1,10 +1,12 @@
 """Parts that a lab will consist of."""
 
+from typing import Any
+
 import pytest
 
 from lab import plan
 from lab.errors import LabError
-from lab.model import LabSpec
+from lab.model import Hosts, LabSpec
 
 
 def test_every_part_has_ports_of_its_own() -> None:
@@ -16,9 +18,9 @@ def test_every_part_has_ports_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("hosts", "expected"), [("same", ["127.0.0.1"] * 3), ("distinct", ["127.0.0.1", "127.0.0.2", "127.0.0.3"])]
 )
-def test_hosts(hosts: str, expected: list[str]) -> None:
+def test_hosts(hosts: Hosts, expected: list[str]) -> None:
     """Brokers share one address or have one each, as the lab's option `hosts` says."""
-    state = plan.new_state(LabSpec(name="a", hosts=hosts))  # type: ignore[arg-type]  # a table's column is a plain str
+    state = plan.new_state(LabSpec(name="a", hosts=hosts))
     assert [broker.host for broker in state.brokers] == expected
 
 
@@ -43,6 +45,6 @@ def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
         ({"name": "a", "auth": "tls"}, "auth 'tls' needs listeners 'tls'"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
+def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(LabError, match=message):
-        LabSpec(**options)  # type: ignore[arg-type]  # wrong on purpose
+        LabSpec(**options)

@@ -97,7 +97,7 @@ def test_a_tied_process_dies_with_its_owner(log: Path) -> None:
         "print(started.pid, started.started, flush=True); signal.pause()"
     )
     arguments = [sys.executable, "-c", code, str(log), *SLEEP]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as owner:  # noqa: S603 - starts this very Python
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as owner:
         try:
             assert owner.stdout is not None
             pid, started = owner.stdout.readline().split()

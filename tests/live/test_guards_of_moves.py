@@ -102,7 +102,7 @@ def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
     """Three producers of a process that is stopped: connected, and not to come back where they are sent away."""
     command = [sys.executable, "-c", FROZEN, here.lab.service_url, topic]
     environment = os.environ | {"LAB_TOKEN": here.lab.token or ""}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as client:  # noqa: S603 - fixed arguments
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as client:
         try:
             assert client.stdout is not None
             assert client.stdout.readline() == "ready\n"

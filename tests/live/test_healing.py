@@ -102,9 +102,7 @@ def test_a_check_up_of_the_fleet_goes_by_airflows_connections(story: Story, care
     del story
     command = [str(care.airflow.spec.python), "-m", "pulsar_steward.cli", "checkup", "--fleet", "connections"]
     variables = {**care.airflow.variables, "STEWARD_CLUSTER": f"{care.cluster},{NOWHERE}"}
-    ended = subprocess.run(  # noqa: S603 - our own module
-        [*command, "--json", "-"], env=variables, capture_output=True, check=False
-    )
+    ended = subprocess.run([*command, "--json", "-"], env=variables, capture_output=True, check=False)
     told = {each["cluster"]: each for each in json.loads(ended.stdout)["clusters"]}
     assert told[care.cluster]["checkup"]["about"]["brokers_read"] == len(care.lab.brokers)
     assert f"pulsar_admin_{NOWHERE}" in told[NOWHERE]["could_not_look"]

@@ -138,7 +138,7 @@ def test_faults_are_found_and_their_twins_are_clear(kafka: KafkaLab, tmp_path: P
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(yaml.safe_dump({"clusters": [{"name": "events", "kafka": kafka.servers}]}), encoding="utf-8")
     command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--fleet", str(fleet), "--json", "-"]
-    ended = subprocess.run(  # noqa: S603 - Steward itself
+    ended = subprocess.run(
         [*command, "--policy", str(tmp_path / "policy.yaml")], capture_output=True, text=True, check=False, timeout=60
     )
     assert ended.returncode == 1, ended.stderr

@@ -257,7 +257,7 @@ def test_a_folder_that_executors_do_not_share_is_refused(
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": cluster.host,
     }
-    done = subprocess.run(  # noqa: S603 - made of this file's own words
+    done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 1

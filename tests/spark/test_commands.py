@@ -54,9 +54,7 @@ def submitted(job: str, arguments: Sequence[str], events: Path, **environment: s
     ]
     known = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
     known |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(  # noqa: S603 - made of this file's own words
-        command, env=known | environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    return subprocess.run(command, env=known | environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.spark

@@ -1,5 +1,7 @@
 """Reports about cursors that are no application, offloading, and one bundle that carries everything."""
 
+from typing import Any
+
 from lab.faults.fault import Expected
 from lab.faults.field.reported import reported
 from lab.faults.simulated._clusters import DAY_S, GIB, cluster, held, retained
@@ -31,14 +33,14 @@ FIREHOSE = cluster(
 """All of a namespace's 24 partitions are in its only bundle."""
 
 
-def _full(*more: SubscriptionSpec, policies: dict[str, object] | None = None, **topic: object) -> ClusterSpec:
+def _full(*more: SubscriptionSpec, policies: dict[str, object] | None = None, **topic: Any) -> ClusterSpec:
     """12 GiB of backlog in a topic whose application has consumed everything; its producers are shut out."""
     orders = TopicSpec(
         "orders",
         subscriptions=(APP, *more),
         backlog_bytes=12 * GIB,
         storage_bytes=12 * GIB,
-        **topic,  # type: ignore[arg-type]  # its own fields
+        **topic,
     )
     return cluster(NamespaceSpec("shop/geo", topics=(orders,), policies={**held(10 * GIB), **(policies or {})}))
 

@@ -146,7 +146,7 @@ def one_gap_in_front(percent: int) -> Arrange:
         here.until(topic, lambda shown: shown["subscriptions"]["s"]["msgBacklog"] == 1, "one message is left")
         held = int(recently_shown(here.lab)[topic]["backlogSize"])
         here.admin.set_quota(here.namespace, SIZE, held * 100 // percent, HOLD)
-        if percent > 100:  # noqa: PLR2004 - all of the quota
+        if percent > 100:  # all of the quota
             here.until(topic, lambda shown: not shown["publishers"], "its quota cut the producer off")
 
     return arrange

@@ -93,7 +93,7 @@ def burst(here: Ground) -> Change:
     here.send(topic, 200, 1000)
 
     def change(observed: int) -> None:
-        if observed == 2:  # noqa: PLR2004 - two looks are done
+        if observed == 2:  # two looks are done
             here.send(topic, 8_000, 1000)
         wait(observed)
 

@@ -52,7 +52,7 @@ FAULTS = (
     trend(
         "moved-once",
         "Healthy: a bundle that somebody moved once.",
-        _restless(lambda observed: observed == 2),  # noqa: PLR2004 - two looks are done
+        _restless(lambda observed: observed == 2),  # two looks are done
         client=None,
         twin_of=("to-and-fro",),
     ),

@@ -81,7 +81,7 @@ def checkup(
         if back is not None:
             made = _compared(made, seen, back)
     if html:
-        from pulsar_steward.report.checkup.html import as_html  # noqa: PLC0415 - templates, which only a page needs
+        from pulsar_steward.report.checkup.html import as_html  # templates, which only a page needs
 
         _write(html, as_html(made))
     if json:
@@ -92,8 +92,8 @@ def checkup(
 
 
 def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: Policy) -> "FleetCheckup":
-    from pulsar_steward.cli.fleet import ends_in, members_of, side_by_side  # noqa: PLC0415 - only this needs it
-    from pulsar_steward.report.checkup.fleet import fleet_checkup  # noqa: PLC0415 - as above
+    from pulsar_steward.cli.fleet import ends_in, members_of, side_by_side
+    from pulsar_steward.report.checkup.fleet import fleet_checkup
 
     members = members_of(fleet, policy)
     with folder_for(source.keep) as folder:
@@ -108,7 +108,7 @@ def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: 
 
 
 def _tell_fleet(made: "FleetCheckup", fleet: str, json: str | None, *, verbose: bool) -> None:
-    from pulsar_steward.report.checkup.fleet_terminal import fleet_lines  # noqa: PLC0415 - only this needs it
+    from pulsar_steward.report.checkup.fleet_terminal import fleet_lines
 
     if json:
         _write(json, as_json(made))
@@ -141,9 +141,9 @@ def _refuse_beside_fleet(source: Source, others: Mapping[str, object]) -> None:
 
 def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: ClusterAccess) -> Checkup:
     """The report, by modules that are loaded once the cluster was read: nobody waits for them to see the first line."""
-    from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of  # noqa: PLC0415 - see above
-    from pulsar_steward.planners.registry import make_plan  # noqa: PLC0415 - see above
-    from pulsar_steward.report.checkup.compose import checkup_of  # noqa: PLC0415 - see above
+    from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of
+    from pulsar_steward.planners.registry import make_plan
+    from pulsar_steward.report.checkup.compose import checkup_of
 
     plan, logs = plan_without_steps(seen, thresholds), None
     if plan is None:
@@ -155,15 +155,15 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
 
 
 def _span_of(since: str) -> timedelta:
-    from pulsar_steward.report.since import span_of  # noqa: PLC0415 - as above
+    from pulsar_steward.report.since import span_of
 
     return span_of(since)
 
 
 def _compared(made: Checkup, seen: Snapshot, back: timedelta) -> Checkup:
     """The report with the difference from an earlier snapshot beside this one."""
-    from pulsar_steward.errors import SnapshotError  # noqa: PLC0415 - as above
-    from pulsar_steward.report.since import since_look  # noqa: PLC0415 - as above
+    from pulsar_steward.errors import SnapshotError
+    from pulsar_steward.report.since import since_look
 
     try:
         found = since_look(seen, back)

@@ -88,12 +88,12 @@ class LazyCommands(TyperGroup):
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list of commands and for "Did you mean"
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the same whatever the context
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Writes the list of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, listed.words) for name, listed in COMMANDS.items()])
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the same whatever the context
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
@@ -116,7 +116,7 @@ app = typer.Typer(name="steward", cls=LazyCommands, **STYLE)
 
 def _say_version(*, asked: bool) -> None:
     if asked:
-        from pulsar_steward.report.checkup.compose import steward_version  # noqa: PLC0415 - only this needs it
+        from pulsar_steward.report.checkup.compose import steward_version
 
         typer.echo(f"steward {steward_version()}")
         raise typer.Exit
@@ -142,7 +142,7 @@ def _options(
 
 def schema() -> None:
     """Prints the JSON schema of `checkup --json`."""
-    from pulsar_steward.report.checkup.schema import schema_text  # noqa: PLC0415 - only this needs it
+    from pulsar_steward.report.checkup.schema import schema_text
 
     typer.echo(schema_text(), nl=False)
 

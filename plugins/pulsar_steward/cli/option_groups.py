@@ -1,4 +1,4 @@
-"""Options that several commands take: the fields of a struct, which each of these commands has one parameter for."""
+"""Options that several commands take: the fields of a struct, which is one parameter of each command."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +49,7 @@ def _flat(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
 
 
 def _made(group: Any, options: dict[str, Any]) -> Any:
-    """A struct from the options of its fields, which are taken out of those given."""
+    """A struct of the given options that are its fields; they are taken out of the given ones."""
     fields = _fields(group)
     values: Mapping[str, Any] = {
         name: _made(annotation, options) if _is_group(annotation) else options.pop(name)

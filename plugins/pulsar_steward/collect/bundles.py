@@ -48,7 +48,7 @@ select namespace, bundle, owner, owner_known,
     {", ".join(f"coalesce({name}, case when owner_known then 0 end) as {name}" for name in _FIGURES)},
     positions
 from joined order by namespace, bundle
-"""  # noqa: S608 - names of columns
+"""
 
 
 def all_bundles(namespaces: pa.Table, owned: pa.Table, *, partial: bool) -> pa.Table:

@@ -294,7 +294,7 @@ known as (
 select {", ".join(DRILLED.names)}
 from known left join own_policies using (base) left join counted using (topic, subscription)
 order by topic, subscription
-"""  # noqa: S608 - names of columns
+"""
 
 
 def wanted_of(

@@ -278,7 +278,7 @@ class ClientFigures:
         messages_per_entry: By subscription, the highest average among its consumers; None if unknown.
         blocked: By subscription, the number of consumers that get nothing because of too many unacknowledged messages.
         without_permits: By subscription, the number of consumers that have not asked for more.
-        stuck: By subscription, the number of these (`without_permits`) that received and acknowledged nothing recently.
+        stuck: By subscription, the number of its `without_permits` that received and acknowledged nothing lately.
         recent: By subscription, the number of consumers that connected recently.
 
     Args:

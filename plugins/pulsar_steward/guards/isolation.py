@@ -137,7 +137,7 @@ class GroupUnclaimed(_OfWhole):
 
 
 class GroupBrokers(_OfWhole):
-    """Counts the running brokers of the group, and those that are left to every namespace, also at the next restart."""
+    """Counts running brokers: the group's, and each other namespace's, also after the next restart."""
 
     name = "group_brokers"
     objection = Objection.REFUSED

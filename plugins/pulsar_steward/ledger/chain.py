@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -125,7 +126,7 @@ class Appending:
         names = key_columns(table)
         number = made[0] if made is not None and len(made) == 1 and isinstance(made[0], int) else 0
         given = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
-        stored = select(table).where(*(table.c[name] == given[name] for name in names))
+        stored = stored_rows(table).where(*(table.c[name] == given[name] for name in names))
         kept = list(held_rows(self.connection, table, stored))
         if [(row_digest(row.values), row.odd) for row in kept] != [(row_digest(given), ())]:
             raise LedgerTampered(
@@ -248,11 +249,25 @@ class _Form:
         return value
 
 
-def held_rows(connection: Connection, table: Table, query: Select[Any]) -> Iterator[HeldRow]:
-    """Yields the rows of a query for all columns of one table."""
-    forms = [_Form(column, connection.dialect) for column in table.columns]
-    bare = query.with_only_columns(*(type_coerce(column, NullType()) for column in table.columns))
-    for row in connection.execute(bare.execution_options(yield_per=ROWS_PER_QUERY)):
+@cache
+def stored_rows(table: Table) -> Select[*tuple[Any, ...]]:
+    """Query for a table's rows as the database stores them.
+
+    It is made once, as rows are compared before each change of a cluster, and this takes longer than reading them.
+    """
+    query = select(table).with_only_columns(*(type_coerce(column, NullType()) for column in table.columns))
+    return query.execution_options(yield_per=ROWS_PER_QUERY)
+
+
+@lru_cache(256)
+def _forms(table: Table, dialect: Dialect) -> tuple[_Form, ...]:
+    return tuple(_Form(column, dialect) for column in table.columns)
+
+
+def held_rows(connection: Connection, table: Table, query: Select[*tuple[Any, ...]]) -> Iterator[HeldRow]:
+    """Yields the rows of a query, which is `stored_rows` of the table with conditions."""
+    forms = _forms(table, connection.dialect)
+    for row in connection.execute(query):
         values: dict[str, Any] = {}
         odd: list[str] = []
         for form, held in zip(forms, row, strict=True):

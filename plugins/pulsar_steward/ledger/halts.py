@@ -98,7 +98,7 @@ class Halt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def clusters_in(connection: Connection) -> frozenset[str]:
-    """Clusters with a plan or a lease, without those that are only named in a halt."""
+    """Clusters with a plan or a lease; a cluster that only a halt names is left out."""
     named = union(select(PLANS.c.cluster), select(LEASES.c.cluster))
     return frozenset(connection.execute(named).scalars())
 

@@ -237,7 +237,7 @@ class LedgerReader:
         return halt_of(self._engine, cluster)
 
     def clusters(self) -> frozenset[str]:
-        """Clusters with a plan or a lease, without those that are only named in a halt."""
+        """Clusters with a plan or a lease; a cluster that only a halt names is left out."""
         with transaction(self._engine) as connection:
             return clusters_in(connection)
 

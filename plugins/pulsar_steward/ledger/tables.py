@@ -69,7 +69,7 @@ class Utc(TypeDecorator[datetime]):
         """Type of its values; SQLAlchemy 2.0 does not derive it for a decorated type."""
         return datetime
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Converts a time to UTC.
 
         Raises:
@@ -81,7 +81,7 @@ class Utc(TypeDecorator[datetime]):
             raise ValueError(f"{value} has no time zone: the ledger keeps UTC")
         return value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Returns a stored time in UTC, with its zone even if the database returned none."""
         if value is None:
             return None

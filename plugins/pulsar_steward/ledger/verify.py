@@ -20,6 +20,7 @@ from pulsar_steward.ledger.chain import (
     key_columns,
     row_digest,
     row_key,
+    stored_rows,
 )
 from pulsar_steward.ledger.past import GUARDED_BY, plans_changing_since
 from pulsar_steward.ledger.rows import from_row
@@ -99,12 +100,12 @@ def _verdict(connection: Connection, chain: _Chain, noted: Collection[Head]) -> 
         return IntegrityReport(head=_end(links), rows=0, tampered=chain.odd)
     found = [*_broken_links(links), *_wrong_end(connection, links)]
     # The chain holds no leases: only those that cannot be read are found.
-    found += [_odd(LEASES, row) for row in held_rows(connection, LEASES, select(LEASES)) if row.odd]
+    found += [_odd(LEASES, row) for row in held_rows(connection, LEASES, stored_rows(LEASES)) if row.odd]
     found += [each for head in noted for each in _not_as_noted(links, head)]
     rows = 0
     for table in CHAINED:
         known = {link.row_key: link for link in links if link.table_name == table.name}
-        compared, wrong = _compared(connection, table, select(table), known)
+        compared, wrong = _compared(connection, table, stored_rows(table), known)
         rows += compared
         found += wrong
     return IntegrityReport(head=_end(links), rows=rows, tampered=tuple(found))
@@ -225,7 +226,7 @@ def exported(engine: Engine) -> Iterator[bytes]:
         rows = {
             (table.name, _key(table, row)): row.values
             for table in by_name.values()
-            for row in held_rows(connection, table, select(table))
+            for row in held_rows(connection, table, stored_rows(table))
         }
         links, odd = _chain(connection)
         _refuse(odd)
@@ -242,7 +243,7 @@ class _Chain(NamedTuple):
 
 
 def _chain(connection: Connection, *which: ColumnElement[bool]) -> _Chain:
-    query = select(CHAIN).where(*which).order_by(CHAIN.c.sequence)
+    query = stored_rows(CHAIN).where(*which).order_by(CHAIN.c.sequence)
     rows = list(held_rows(connection, CHAIN, query))
     links = [from_row(row.values, ChainLink) for row in rows if not row.odd]
     return _Chain(links, tuple(_odd(CHAIN, row) for row in rows if row.odd))
@@ -282,7 +283,7 @@ def _end(links: Sequence[ChainLink]) -> Head:
 
 def _wrong_end(connection: Connection, links: Sequence[ChainLink]) -> Iterator[Tampering]:
     end = _end(links)
-    rows = list(held_rows(connection, HEAD, select(HEAD).where(HEAD.c.name == HEAD_NAME)))
+    rows = list(held_rows(connection, HEAD, stored_rows(HEAD).where(HEAD.c.name == HEAD_NAME)))
     row = rows[0] if rows else None
     if row is None:
         yield _of_link(Damage.REMOVED, end.sequence, "the chain's head is missing")
@@ -353,7 +354,7 @@ def _wrong_in(connection: Connection, walked: VerifiedChain, links: Collection[C
     for table in CHAINED:
         if table in TOLD:
             continue
-        query = select(table)
+        query = stored_rows(table)
         if "plan_id" in table.c:
             plans = {walked.plan_id, *(walked.lately if table in GUARDED_BY else ())}
             query = query.where(table.c.plan_id.in_(plans))
@@ -375,7 +376,7 @@ def _wrong_added(connection: Connection, links: Sequence[ChainLink]) -> Iterator
         for start in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[start : start + KEYS_AT_ONCE]
             values = [zip(key_columns(table), decode(key, list[Any]), strict=True) for key in some]
-            query = select(table).where(or_(*(and_(*(table.c[n] == v for n, v in key)) for key in values)))
+            query = stored_rows(table).where(or_(*(and_(*(table.c[n] == v for n, v in key)) for key in values)))
             yield from _compared(connection, table, query, {key: known[key] for key in some})[1]
 
 

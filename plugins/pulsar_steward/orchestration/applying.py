@@ -41,8 +41,8 @@ class ApplyBatch(BaseOperator):
 
     def execute_in_window(self, context: Context, event: dict[str, Any]) -> list[str]:
         """Continues after the wait: the question may have ended, or the policy may have another window by now."""
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration import batches
+        from pulsar_steward.outside_text import shown
 
         ref, run = batches.BatchRef.read(self.batch), run_key(context)
         if is_end(event) and (over := batches.ended_unbegun(ref, run)):
@@ -50,10 +50,10 @@ class ApplyBatch(BaseOperator):
         return self._carried_out(run)
 
     def _carried_out(self, run: str) -> list[str]:
-        from pulsar_steward.errors import LedgerTampered, Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.model.units import time_in_words  # noqa: PLC0415 - as above
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
-        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+        from pulsar_steward.errors import LedgerTampered, Refused
+        from pulsar_steward.model.units import time_in_words
+        from pulsar_steward.orchestration import batches
+        from pulsar_steward.outside_text import shown
 
         ref = batches.BatchRef.read(self.batch)
         try:

@@ -55,9 +55,9 @@ class ApproveBatch(HITLOperator):
         Raises:
             AirflowFailException: If Airflow still shows an earlier question of this task; then nobody is asked.
         """
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
-        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+        from pulsar_steward.orchestration import batches
+        from pulsar_steward.orchestration.context import open_context_of_plan
+        from pulsar_steward.outside_text import shown
 
         ref, requester, origin = batches.BatchRef.read(self.batch), requested_by(context), origin_of(context)
         with open_context_of_plan(ref.plan_id, run_key(context)) as task:
@@ -96,8 +96,8 @@ class ApproveBatch(HITLOperator):
 
     def _write(self, task: TaskContext, asked: ApprovalQuestion, now: datetime) -> None:
         """Writes the text and the form of a question."""
-        from pulsar_steward.report import approval  # noqa: PLC0415 - as above
-        from pulsar_steward.report.what_changed import former_of  # noqa: PLC0415 - as above
+        from pulsar_steward.report import approval
+        from pulsar_steward.report.what_changed import former_of
 
         plan, batch = asked.plan, asked.batch
         self.subject = approval.subject(plan, batch, second=self.voice > 1)
@@ -154,10 +154,10 @@ class ApproveBatch(HITLOperator):
         The answer is to the last request of this task, even if `choose` passes on another batch by now. After the
         question's end, an answer is still recorded but permits nothing, and a missing answer is not recorded.
         """
-        from pulsar_steward.guards.window_times import windows_for  # noqa: PLC0415 - keeps the parsing of DAG files light
-        from pulsar_steward.orchestration.approval_response import interpret  # noqa: PLC0415 - as above
-        from pulsar_steward.orchestration.context import open_context_of_request  # noqa: PLC0415 - as above
-        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+        from pulsar_steward.guards.window_times import windows_for
+        from pulsar_steward.orchestration.approval_response import interpret
+        from pulsar_steward.orchestration.context import open_context_of_request
+        from pulsar_steward.outside_text import shown
 
         with open_context_of_request(run_key(context), self.voice) as (task, request):
             plan = task.ledger.plan(request.plan_id)
@@ -244,6 +244,6 @@ def run_key(context: Context) -> str:
 
 def _page_of(plan_id: str, batch_id: str) -> str:
     """Address of a batch on the page of its plan, within this Airflow."""
-    from pulsar_steward.notify.compose import link, plan_path  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.notify.compose import link, plan_path
 
     return link(conf.get("api", "base_url", fallback="") or "", plan_path(plan_id, batch_id))

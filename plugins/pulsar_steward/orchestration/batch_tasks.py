@@ -71,8 +71,8 @@ def _batch(ref: dict[str, str]) -> None:
 )
 def _verify(ref: dict[str, str]) -> str:
     """Reads the outcome back from the brokers."""
-    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+    from pulsar_steward.orchestration import batches
+    from pulsar_steward.outside_text import shown
 
     batch, run = batches.BatchRef.read(ref), _named_run(ref)
     if over := batches.ended_unbegun(batch, run):
@@ -89,8 +89,8 @@ def _verify(ref: dict[str, str]) -> str:
 @task(task_id="report", trigger_rule=TriggerRule.ALL_DONE, execution_timeout=QUICK)
 def _report(refs: list[dict[str, str]] | None) -> str:
     """Says what came of everything; fails where an operator has to look."""
-    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.orchestration.run_states import RunStates  # noqa: PLC0415 - as above
+    from pulsar_steward.orchestration import batches
+    from pulsar_steward.orchestration.run_states import RunStates
 
     if refs is None:
         raise AirflowFailException("no batch could be chosen: see the log of `choose`")

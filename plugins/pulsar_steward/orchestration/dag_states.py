@@ -24,9 +24,9 @@ def paused_dags() -> dict[str, bool]:
     Raises:
         Exception: Any error of the database's driver, if the database cannot be read or has no tables yet.
     """
-    from airflow.models.dag import DagModel  # noqa: PLC0415 - takes seconds, and only few processes need it
-    from airflow.utils.session import create_session  # noqa: PLC0415 - as above
-    from sqlalchemy import select  # noqa: PLC0415 - as above
+    from airflow.models.dag import DagModel  # takes seconds, and only few processes need it
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
 
     known = select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(DAGS), DagModel.is_stale.is_(False))
     with create_session() as session:

@@ -82,7 +82,7 @@ class _Sender:
             log.info("closing the event producer: %s", error)
 
     def _connected(self) -> pulsar.Producer:
-        import pulsar  # noqa: PLC0415 - a native library that most tasks never need
+        import pulsar  # a native library that most tasks never need
 
         door = connections.events_door(self._cluster)
         certificate = door.access.client_cert_file
@@ -107,7 +107,7 @@ def _authentication(door: connections.EventsDoor) -> pulsar.Authentication | Non
     OAuth2 access tokens are requested here and not by the client: it trusts other certificates than those in the
     settings, and follows an issuer's redirects. Brokers see no difference: they receive a token.
     """
-    import pulsar  # noqa: PLC0415 - as above
+    import pulsar
 
     access = door.access
     if isinstance(access.login, Basic):

@@ -21,7 +21,7 @@ from pulsar_steward.policy.schema import Policy
 
 def connected(cluster: str) -> ConnectedCluster:
     """A cluster with the settings of its connection, or the reason why that is not usable."""
-    from pulsar_steward.orchestration.connections import connection_named, observed_settings  # noqa: PLC0415 - Airflow
+    from pulsar_steward.orchestration.connections import connection_named, observed_settings
 
     try:
         settings = observed_settings(cluster, Policy())

@@ -18,8 +18,8 @@ from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
 
 def told(asked: HaltsAsked) -> HaltsTold:
     """Clusters that the variable halts, and the names that have a connection."""
-    from pulsar_steward.orchestration.connections import connection_named  # noqa: PLC0415 - Airflow, as below
-    from pulsar_steward.orchestration.halt_variable import halt_by_variable  # noqa: PLC0415 - Airflow, as below
+    from pulsar_steward.orchestration.connections import connection_named
+    from pulsar_steward.orchestration.halt_variable import halt_by_variable
 
     halts = {cluster: halt_by_variable(cluster, lambda: asked.clusters) for cluster in asked.clusters}
     return HaltsTold(

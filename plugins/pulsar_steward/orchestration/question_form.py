@@ -53,8 +53,8 @@ def form_of(
         namespaces: Namespaces that may be left out as a whole.
         labels: Words for each step, by its id.
     """
-    from pulsar_steward.changes import kind_of  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
+    from pulsar_steward.changes import kind_of
+    from pulsar_steward.outside_text import shown
 
     ids = [step.step_id for step in steps]
     fields = {

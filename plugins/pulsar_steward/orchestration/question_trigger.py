@@ -146,8 +146,8 @@ def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
     Raises:
         LedgerError: If the ledger cannot be read.
     """
-    from pulsar_steward.ledger.questions import QuestionReader  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
+    from pulsar_steward.ledger.questions import QuestionReader
+    from pulsar_steward.orchestration import connections
 
     engine = connections.ledger()
     try:

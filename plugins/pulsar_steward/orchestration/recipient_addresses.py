@@ -36,7 +36,7 @@ def addresses(asked: Sequence[Asked]) -> list[AddressFound]:
 
 
 def _found(asked: Asked) -> AddressFound:
-    from pulsar_steward.orchestration import recipients  # noqa: PLC0415 - Airflow, after its process is named
+    from pulsar_steward.orchestration import recipients  # Airflow, after its process is named
 
     name, kind = asked.connection, asked.kind
     fields = recipients.fields_named(name)

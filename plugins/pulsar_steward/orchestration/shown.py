@@ -74,7 +74,7 @@ def put(instance: UUID, question: ShownQuestion, defaults: list[str] | None) -> 
         question: The question.
         defaults: Options that are the answer when nobody answers in time.
     """
-    from airflow.sdk.execution_time import comms, task_runner  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from airflow.sdk.execution_time import comms, task_runner
 
     payload = {
         "ti_id": instance,

@@ -69,7 +69,7 @@ class StewardSpark(SparkSubmitOperator):
         Raises:
             AirflowSkipException: If an earlier run does.
         """
-        from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing light
+        from pulsar_steward.orchestration import home
 
         if "taken_at" not in self.place:
             self._submit(context)
@@ -81,11 +81,11 @@ class StewardSpark(SparkSubmitOperator):
 
     def _submit(self, context: Context) -> None:
         """Passes the secrets in this process's environment, and submits the application."""
-        from pulsar_steward.collect.kafka.reader import require_client  # noqa: PLC0415 - keeps parsing light
-        from pulsar_steward.collect.kafka.settings import KafkaSettings  # noqa: PLC0415 - as above
-        from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
-        from pulsar_steward.policy.files import policy_file  # noqa: PLC0415 - as above
-        from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
+        from pulsar_steward.collect.kafka.reader import require_client
+        from pulsar_steward.collect.kafka.settings import KafkaSettings
+        from pulsar_steward.orchestration import connections
+        from pulsar_steward.policy.files import policy_file
+        from pulsar_steward.policy.load import load_policy
 
         cluster, taken_at = self.place["cluster"], self.place.get("taken_at")
         policy = load_policy(policy_file(cluster)).for_cluster(cluster)
@@ -110,7 +110,7 @@ class StewardSpark(SparkSubmitOperator):
             self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **given}
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             return
-        from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing DAG files light
+        from pulsar_steward.orchestration import home
 
         # Only executors may have another Python: the driver uses this task's, with all of Airflow's packages.
         self.conf = {"spark.pyspark.driver.python": sys.executable, **given}
@@ -214,7 +214,7 @@ def configured_place() -> SparkPlace:
     Raises:
         ConfigurationError: If the connection has settings that Steward's jobs do not support.
     """
-    from pulsar_steward.orchestration import connections  # noqa: PLC0415 - keeps parsing DAG files light
+    from pulsar_steward.orchestration import connections
 
     connection = connections.connection_named(SPARK)
     if connection is None:

@@ -119,7 +119,7 @@ class Api:
         return endpoint
 
     def clusters(self) -> Response:
-        """All clusters, those that need somebody first."""
+        """All clusters; first the ones that need somebody."""
         return as_json(cluster_cards(self.sources))
 
     def cluster(self, cluster: str) -> Response:

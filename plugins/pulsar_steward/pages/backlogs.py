@@ -38,13 +38,13 @@ select {_OF_NAMESPACE} as namespace, subject, severity,
     try_cast(figures_json->>'growth_bytes_per_second' as bigint) as rate, figures_json->>'topics' is null as alone,
     greatest(try_cast(figures_json->>'bytes_percent' as bigint), try_cast(figures_json->>'seconds_percent' as bigint),
         case when limit_bytes > 0 then {_SHARE.format(part="backlog_bytes", whole="limit_bytes")} end) as percent
-from findings where check_id in ('backlog-near-quota', 'backlog-growing')"""  # noqa: S608 - of this file's own words
+from findings where check_id in ('backlog-near-quota', 'backlog-growing')"""
 
 _NAMES = 'map_entries(from_json(more_json, \'{{"{0}": "MAP(VARCHAR, BIGINT)"}}\').{0})'
 
 # Findings that are only counted, by namespace: they have no figures.
 _UNLISTED = " union all ".join(
-    f"select unnest({_NAMES.format(each)}).key as namespace, '{each}' as severity from verdicts"  # noqa: S608 - as above
+    f"select unnest({_NAMES.format(each)}).key as namespace, '{each}' as severity from verdicts"
     " where check_id in ('backlog-near-quota', 'backlog-growing')"
     for each in ("critical", "warning")
 )
@@ -77,7 +77,7 @@ select namespace, topics, held.backlog_bytes, severity, percent, coalesce(next, 
 from held left join near using (namespace) left join namespace_policies policies using (namespace)
 order by severity nulls last, seconds_left nulls last, percent desc nulls last, at_most_percent desc nulls last,
     held.backlog_bytes desc nulls last, namespace
-"""  # noqa: S608 - as above
+"""
 
 # Findings about a namespace or its topics, and the topics' own statistics if they were read.
 _DELAYED = f"""
@@ -101,7 +101,7 @@ select namespace, greatest(found.messages, asked.messages) as messages,
     found.longest_delay_seconds, found.held_bytes, found.holder, ttl_seconds
 from found full join asked using (namespace) left join namespace_policies using (namespace)
 order by messages desc nulls last, held_bytes desc nulls last, namespace
-"""  # noqa: S608 - as above
+"""
 
 
 class BacklogRow(msgspec.Struct, frozen=True, kw_only=True):

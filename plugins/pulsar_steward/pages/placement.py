@@ -84,7 +84,7 @@ _BUNDLES = f"""
         'bytes_per_second': coalesce(throughput_in_bytes, 0) + coalesce(throughput_out_bytes, 0)}} as share
     from bundles left join (select '{TC_NAMESPACE}' as namespace, bundle, count(*) as held
         from transaction_coordinators group by bundle) using (namespace, bundle)
-    where owner is not null"""  # noqa: S608 - of this file's own words
+    where owner is not null"""
 
 _BROKERS = """
     select owner as broker, {'coordinators': coalesce(any_value(held), 0), 'bundles': count(*),

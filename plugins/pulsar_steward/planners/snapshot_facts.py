@@ -166,7 +166,7 @@ class SnapshotFacts(ClusterFacts):
         """Always empty: a read-only bookie stops a step only right before the call."""
         return ()
 
-    def bookies(self, namespace: str) -> Bookies | Unknown:  # noqa: ARG002 - no snapshot has namespaces' groups
+    def bookies(self, namespace: str) -> Bookies | Unknown:
         """The bookies that brokers listed."""
         return self._planning.bookies
 
@@ -236,7 +236,7 @@ class SnapshotFacts(ClusterFacts):
 
     # -- a bundle
 
-    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - part of the protocol
+    def has_bundle(self, change: BundleChange) -> bool:
         """True: steps are made only of bundles that exist, or will exist then."""
         return True
 
@@ -244,7 +244,7 @@ class SnapshotFacts(ClusterFacts):
         """The owner in the snapshot."""
         return present_owner(change)
 
-    def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - part of the protocol
+    def clients(self, change: BundleChange) -> int:
         """The clients that the step disturbs."""
         return self._clients
 
@@ -267,7 +267,7 @@ class SnapshotFacts(ClusterFacts):
 
     # -- the transaction coordinators
 
-    def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
+    def raised_at(self, change: RaiseCoordinators) -> datetime | None:
         """The last raise, by the ledger at the time of the snapshot."""
         return self._planning.coordinators_raised_at
 
@@ -326,7 +326,7 @@ class SnapshotFacts(ClusterFacts):
         """Ages as brokers reported them, or as estimated."""
         return self._holder.ages if isinstance(self._holder, NamespaceFact) else ages_unknown(change)
 
-    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - part of the protocol
+    def retained_seconds(self, change: ChangeSetting) -> int | None:
         """The retention in force when the step runs, as the plan may change it too."""
         return retained_seconds(self._retention)
 

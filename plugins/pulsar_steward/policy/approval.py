@@ -26,7 +26,7 @@ from pulsar_steward.model.plan import (
 )
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section, number
-from pulsar_steward.policy.names import UserId  # noqa: TC001 - pydantic reads it
+from pulsar_steward.policy.names import UserId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

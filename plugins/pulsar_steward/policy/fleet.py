@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.load import read_checked
-from pulsar_steward.policy.names import ClusterName  # noqa: TC001 - pydantic reads it
+from pulsar_steward.policy.names import ClusterName
 from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:

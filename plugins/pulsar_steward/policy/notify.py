@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.notice import Occasion  # noqa: TC001 - pydantic reads it
+from pulsar_steward.model.notice import Occasion
 from pulsar_steward.model.section import Section, number
 
 CONNECTIONS = "steward_notify_"

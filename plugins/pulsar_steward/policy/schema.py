@@ -30,7 +30,7 @@ from pulsar_steward.policy.layers import (
     stack,
 )
 from pulsar_steward.policy.logical_clusters import LogicalClustersPolicy
-from pulsar_steward.policy.names import (  # noqa: TC001 - pydantic reads it  # noqa: TC001 - pydantic reads it
+from pulsar_steward.policy.names import (
     BrokerId,
     GroupName,
     NamespacePattern,

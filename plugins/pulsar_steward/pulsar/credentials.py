@@ -52,7 +52,7 @@ class Credential(ABC):
     def secrets(self) -> tuple[str, ...]:
         """Secrets to mask in responses."""
 
-    def renewed(self, refused: Mapping[str, str]) -> bool:  # noqa: ARG002 - for those that can be renewed
+    def renewed(self, refused: Mapping[str, str]) -> bool:
         """True if there are new headers now, after a 401 refused the given ones."""
         return False
 
@@ -64,7 +64,7 @@ class Unchanging(Credential):
         self._headers = {} if header is None else {AUTHORIZATION: header}
         self._secrets = secrets
 
-    def headers(self, url: str) -> dict[str, str]:  # noqa: ARG002 - the same for all
+    def headers(self, url: str) -> dict[str, str]:
         """As `Credential.headers`."""
         return dict(self._headers)
 
@@ -97,7 +97,7 @@ class Tokens(Credential):
             self._note(token)
             return token
 
-    def headers(self, url: str) -> dict[str, str]:  # noqa: ARG002 - the same for all
+    def headers(self, url: str) -> dict[str, str]:
         """As `Credential.headers`."""
         return {AUTHORIZATION: f"Bearer {self.token()}"}
 

@@ -51,7 +51,7 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
         InvalidName: If it is not a topic's full name, or a part of it cannot be a segment.
     """
     domain, _, rest = full_name.partition("://")
-    if domain not in {"persistent", "non-persistent"} or rest.count("/") < 2:  # noqa: PLR2004 - tenant/namespace/topic
+    if domain not in {"persistent", "non-persistent"} or rest.count("/") <= 1:  # tenant/namespace/topic
         raise InvalidName(f"{full_name!r} is not the full name of a topic")
     tenant, local_namespace, local = rest.split("/", 2)
     return "/".join([prefix, segment(domain), segment(tenant), segment(local_namespace), segment(local)])

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.cli import fleet
 from pulsar_steward.cli.main import run
+from pulsar_steward.diagnose.diagnosing import diagnose
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +56,26 @@ def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         return Ended(code, said.out, said.err)
 
     return ended
+
+
+FEW = ("backlog-quota-missing", "replication-stopped", "tc-skew")
+"""Checks of tests that are not about what is found: all of them take two seconds of a processor."""
+
+WITH_FEW = f"""
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.cli.main import main
+from pulsar_steward.diagnose.diagnosing import diagnose
+diagnose.__defaults__ = ([BY_ID[each] for each in {FEW}], *diagnose.__defaults__[1:])
+main()
+"""
+
+
+@pytest.fixture
+def few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check-ups run `FEW` checks, in this process and in those of a fleet."""
+    checks = [BY_ID[each] for each in FEW]
+    monkeypatch.setattr(diagnose, "__defaults__", (checks, *(diagnose.__defaults__ or ())[1:]))
+    monkeypatch.setattr(fleet, "COMMAND", ("-c", WITH_FEW, *fleet.COMMAND[2:]))
 
 
 def urls_of(cluster: Simulator) -> list[str]:

@@ -78,6 +78,7 @@ def test_a_kafka_cluster_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             load_fleet(written(tmp_path, kafka | keys))
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_one_that_hangs_and_one_that_refuses_do_not_stop_the_others(
     steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def replicating(name: str, other: str, *more: NamespaceSpec) -> ClusterSpec:
     return ClusterSpec(brokers=1, cluster=name, namespaces=(geo, *more))
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_a_link_that_is_cut_is_one_trouble_of_two_clusters(steward: Steward, tmp_path: Path) -> None:
     """Both clusters are named, none of them tells it as its own, and the setting that one end has alone is told."""
     alone = NamespaceSpec("shop/alone", policies={"replication_clusters": ["east", "west"]})

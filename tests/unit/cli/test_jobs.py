@@ -10,6 +10,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -34,9 +35,9 @@ from tests.unit.report_checkup.snapshots import skewed, written
 TOKEN = "made.up-token_of-a.superuser"
 
 
-def record(words: str, **more: object) -> str:
+def record(words: str, **more: Any) -> str:
     """A line of a job's log, as Python's source."""
-    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())  # type: ignore[arg-type]  # by name
+    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())
 
 
 def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
@@ -267,7 +268,7 @@ def logged(**environment: str) -> list[str]:
     """The lines that the job logs, started with these variables beside those of this process."""
     paths = [str(Path(steward_spark.__file__).parents[1]), *sys.path]
     known = {name: value for name, value in os.environ.items() if name != AS_RECORDS}
-    ended = subprocess.run(  # noqa: S603 - Python itself, with this file's own words
+    ended = subprocess.run(
         [sys.executable, "-c", JOB],
         env={**known, "PYTHONPATH": os.pathsep.join(paths), **environment},
         capture_output=True,

@@ -135,6 +135,7 @@ def test_keeping_a_snapshot_needs_a_folder(steward: Steward, tmp_path: Path) -> 
     assert "this folder cannot be made" in ended.err
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_a_checkup_through_a_proxy(steward: Steward) -> None:
     """A check-up through a proxy reads all brokers, and no request reaches any of them past the proxy."""
     for mapped in (False, True):

@@ -58,6 +58,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_looking_takes_neither_java_nor_a_process_of_its_own(
     steward: Steward, no_java: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_looking_takes_neither_java_nor_a_process_of_its_own(
     assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_the_name_that_was_given_is_the_one_that_counts(steward: Steward, temporary: Path) -> None:
     """The given name of a cluster selects the policy and is in the report; temporary files are removed."""
     policy = temporary.parent / "policy.yaml"
@@ -156,6 +158,7 @@ def test_who_is_quick_is_not_told(
     assert (len(said) > 1) is (words is not None)
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_a_broker_that_is_gone_makes_it_partial(steward: Steward, temporary: Path) -> None:
     """A broker and a namespace that cannot be read make the report partial, and each is told once in plain text."""
     with running_simulator(ClusterSpec(tc_owner=0), session_s=3600) as cluster:
@@ -202,6 +205,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: 
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_two_looks_at_once_are_two_snapshots(tmp_path: Path) -> None:
     """A snapshot is named by its second: of two looks that begin in the same one, the second one waits for the next."""
     with running_simulator(ClusterSpec(brokers=1)) as cluster, ThreadPoolExecutor() as two:

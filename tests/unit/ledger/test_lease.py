@@ -224,7 +224,7 @@ def test_without_the_lease_no_call_is_announced(
 def test_of_concurrent_writers_one_wins_each_time(url: URL, names: tuple[str, str]) -> None:
     place = url.render_as_string(hide_password=False)
     racers = [
-        subprocess.Popen(  # noqa: S603 - our own interpreter and code
+        subprocess.Popen(
             [sys.executable, "-c", RACE, place, name, f"run {number}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -58,8 +58,10 @@ def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
 
 def test_a_new_file_is_made_by_many_processes_at_once(tmp_path: Path) -> None:
     """Several processes can create the same ledger file at once, without an error about a locked database."""
-    urls = [f"sqlite:///{tmp_path / f'{number}.db'}" for number in range(40) for _ in range(4)]
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+    urls = [f"sqlite:///{tmp_path / f'{number}.db'}" for number in range(20) for _ in range(3)]
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # else each process loads it
+    with ProcessPoolExecutor(3, mp_context=context) as pool:
         assert set(pool.map(_tables_of, urls)) == {TABLES}
 
 
@@ -137,6 +139,7 @@ def test_a_ledger_that_lost_its_tables_is_an_error(engine: Engine) -> None:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_a_writer_that_is_held_up_keeps_nobody_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer can add to the ledger while another one is held up in a transaction, which then fails."""
@@ -153,6 +156,7 @@ def test_a_writer_that_is_held_up_keeps_nobody_out(engine: Engine, monkeypatch: 
     assert LedgerReader(engine).plan(plan().plan_id) == plan()
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_waiting_for_the_ledger_ends(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write to a locked ledger fails with a `LedgerError` after the lock timeout."""

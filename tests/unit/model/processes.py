@@ -13,7 +13,7 @@ def printed_by_hash_seed(code: str) -> set[bytes]:
     """All that code prints in two processes whose sets have different orders; one text where the order is no matter."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return {
-        subprocess.run(  # noqa: S603 - our own interpreter and code
+        subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": path},
             capture_output=True,

@@ -81,7 +81,7 @@ def test_jobs_can_be_imported_from_the_archive(monkeypatch: pytest.MonkeyPatch, 
     )
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=known, cwd=tmp_path, check=True, capture_output=True, text=True)  # noqa: S603 - made of this file's own words
+    done = subprocess.run(command, env=known, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.split() == [f"{archive}/{name}/__init__.py" for name in ("steward_spark", "pulsar_steward")]
 
 
@@ -202,7 +202,7 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
         "TOLD": str(home / "told.json"),
     }
     command = [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(cases), str(ROOT / "spark_apps" / "observe.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - made of this file's own words
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return dict(zip(CONNECTIONS, json.loads(done.stdout.splitlines()[-1]), strict=True))
 

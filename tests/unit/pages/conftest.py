@@ -60,9 +60,9 @@ def plans(shown_folder: Path) -> dict[str, Plan]:
     return told(f"sqlite:///{shown_folder / 'ledger.db'}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def client(shown_folder: Path, plans: dict[str, Plan]) -> Client:
-    """A client without a login; whoever asks may look."""
+    """A client without a login, of one application for all tests; `pages_of` makes one that has read nothing yet."""
     assert plans
     return pages_of(shown_folder)
 

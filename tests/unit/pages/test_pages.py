@@ -90,7 +90,7 @@ def test_many_clusters_are_a_table_that_is_kept(tmp_path: Path, monkeypatch: pyt
     """A row each, the worst first, plain without scripts; a second look at fifty clusters reads no snapshot anew."""
     ledger_at(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
     for number in range(50):
-        for age in range(3):
+        for age in range(2):
             ill = skewed() if number == 49 else {}
             at, name = NOW - timedelta(minutes=15 * age), f"c{number:02}"
             observed(tmp_path / "snapshots", name, at, whole=number != 48, **ill)

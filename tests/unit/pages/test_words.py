@@ -200,7 +200,7 @@ def test_pages_outlive_the_large_tables(shown_folder: Path, plans: dict[str, Pla
         assert without.get(path).text == whole.get(path).text
 
 
-MANY = 100_000
+MANY = 10_000
 
 
 def test_every_answer_is_as_documented(client: Client, plans: dict[str, Plan]) -> None:
@@ -249,8 +249,8 @@ def test_history_goes_back_page_by_page(client: Client) -> None:
     assert len(found) < MAX_LINKS
 
 
-def test_a_hundred_thousand_findings(copied: Path) -> None:
-    """The last page of 100,000 findings ends in every order with the finding that is last in it."""
+def test_ten_thousand_findings(copied: Path) -> None:
+    """The last page of 10,000 findings ends in every order with the finding that is last in it."""
     severities, checks = ("critical", "warning", "info"), ("ack-holes", "tc-skew")
     rows = [
         a_finding(
@@ -264,13 +264,13 @@ def test_a_hundred_thousand_findings(copied: Path) -> None:
     ]
     observed(copied / "snapshots", "east", NOW, findings=rows)
     client = pages_of(copied)
-    last = {"severity": 99_998, "oldest": 99_997, "newest": 99_996, "check": 5, "subject": 99_999}
+    last = {"severity": 9_998, "oldest": 9_997, "newest": 9_996, "check": 5, "subject": 9_999}
     for order, place in last.items():
-        page = client.get(f"/api/clusters/east/findings?order={order}&size=500&page=200").json()
-        assert (page["total"], page["pages"], len(page["findings"])) == (MANY, 200, 500)
+        page = client.get(f"/api/clusters/east/findings?order={order}&size=500&page=20").json()
+        assert (page["total"], page["pages"], len(page["findings"])) == (MANY, 20, 500)
         assert (order, page["findings"][-1]["subject"]) == (order, f"t-{place:06d}")
-    found = client.get("/api/clusters/east/findings?text=T-09999&severity=warning").json()
-    assert [each["subject"] for each in found["findings"]] == ["t-099994", "t-099991", "t-099997"]
+    found = client.get("/api/clusters/east/findings?text=T-00999&severity=warning").json()
+    assert [each["subject"] for each in found["findings"]] == ["t-009994", "t-009991", "t-009997"]
 
 
 PARTS = {

@@ -59,8 +59,7 @@ def transport(settings: MakeSettings) -> Iterator[MakeTransport]:
     with ExitStack() as transports:
 
         def make(*urls: str, **limits: float) -> Transport:
-            methods = frozenset({"GET", "PUT", "POST", "DELETE"})
-            made = Transport(settings(*urls, **limits), methods)  # type: ignore[arg-type]  # a literal's type is lost
+            made = Transport(settings(*urls, **limits), frozenset({"GET", "PUT", "POST", "DELETE"}))
             return transports.enter_context(made)
 
         yield make

@@ -320,7 +320,8 @@ def test_a_file_of_certificates_that_is_none_is_told(key: str, content: str | No
     file = tmp_path / "certificates.pem"
     if content is not None:
         file.write_text(content)
-    made = AdminSettings(("https://b:8443",), **{key: str(file)})  # type: ignore[arg-type]  # text for a text
+    keys: dict[str, Any] = {key: str(file)}
+    made = AdminSettings(("https://b:8443",), **keys)
     with pytest.raises(ConfigurationError, match=f"`{key}` .*certificates.pem cannot be used"):
         Reader(made)
 

@@ -63,11 +63,11 @@ def retaining(number: int) -> ChangeSetting:
     return ChangeSetting(namespace=f"shop/n{number:02}", name=SettingName.RETENTION, before=before, after=after)
 
 
-def batch_of(*steps: object, **fields: object) -> Batch:
+def batch_of(*steps: Any, **fields: Any) -> Batch:
     """A batch with findings and a spread."""
     findings = (a_finding(evidence=LONG), a_finding())
     spread = (Placement(broker(0), 60), Placement(broker(1), 0))
-    return a_batch(*steps, findings=findings, unit="topics", before=spread, after=spread[::-1], **fields)  # type: ignore[arg-type]  # as given
+    return a_batch(*steps, findings=findings, unit="topics", before=spread, after=spread[::-1], **fields)
 
 
 KINDS = {

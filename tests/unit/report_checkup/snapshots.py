@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -62,10 +63,22 @@ def written(folder: Path, **changed: Rows) -> str:
     rows = _usual() | changed
     for table in (*tables.COLLECTED, *(each for each in tables.KAFKA_TABLES if each.name in rows), *tables.DIAGNOSED):
         (folder / table.name).mkdir(parents=True)
-        part = pa.Table.from_pylist(rows.get(table.name, []), schema=schema_of(table))
-        pq.write_table(part, folder / table.name / "part-0.parquet")
+        (folder / table.name / "part-0.parquet").write_bytes(_parquet(table, rows.get(table.name, [])))
     (folder / "_SUCCESS").touch()
     return str(folder)
+
+
+def _parquet(table: tables.Table, rows: Rows) -> bytes:
+    """Content of a file with these rows, made once: most tables are the same in all snapshots."""
+    key = table.name, repr(rows)
+    if key not in _FILES:
+        file = BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema_of(table)), file)
+        _FILES[key] = file.getvalue()
+    return _FILES[key]
+
+
+_FILES: dict[tuple[str, str], bytes] = {}
 
 
 def meta(**fields: Any) -> Rows:

@@ -89,7 +89,7 @@ def test_the_shell_refuses_to_be_imported(tmp_path: Path) -> None:
     """The import fails under an unsupported Airflow, and the last line of the error holds reason and remedy."""
     an_installation(tmp_path, apache_airflow_core="3.0.6")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import pulsar_steward.orchestration"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("pulsar_steward.errors.ConfigurationError: Airflow 3.0.6 has no approvals")

@@ -61,12 +61,15 @@ from fullest join limits using (namespace) where percent >= warning_percent
 """
 
 
+FULL_PERCENT = 100
+"""Backlog in percent of its quota from which on the quota acts."""
+
 NO_RESTART = "Restart no broker and unload no bundle of theirs: no producer could come back."
 
 
 def _harm(finding: Finding) -> Harm:
     used = QuotaFigures.of(finding)
-    full = max(used.bytes_percent or 0, used.seconds_percent or 0) >= 100  # noqa: PLR2004 - all of the quota
+    full = max(used.bytes_percent or 0, used.seconds_percent or 0) >= FULL_PERCENT
     if not full or used.holds_producers is None:
         return Harm.SOON
     if used.unchecked:  # brokers still compare them when a producer connects
@@ -82,7 +85,7 @@ def near_quota(queried: Queried, context: CheckContext[BacklogNearQuotaPolicy]) 
         by_size = (row["bytes_percent"] or 0) >= (row["seconds_percent"] or 0)
         policy = row["bytes_policy"] if by_size else row["seconds_policy"]
         holds = 1 if row["shuts_out"] else policy and int(policy.startswith("producer_"))
-        when = "once exceeded" if row["percent"] < 100 else "exceeded"  # noqa: PLR2004 - all of the quota
+        when = "once exceeded" if row["percent"] < FULL_PERCENT else "exceeded"
         findings.append(
             BACKLOG_NEAR_QUOTA.finding(
                 severity=critical_or_warning(row),
@@ -168,7 +171,7 @@ from fullest join limits using (namespace) where percent >= warning_percent
 def _held(row: Row) -> str:
     by_size = (row["held_bytes_percent"] or 0) >= (row["held_seconds_percent"] or 0)
     policy, whose = row["bytes_policy" if by_size else "seconds_policy"], counted(row["producers"] or 0, "producer")
-    if row["percent"] < 100:  # noqa: PLR2004 - all of the quota
+    if row["percent"] < FULL_PERCENT:
         outlook = f"if it is exceeded by then, an unload or restart leaves its {whose} unable to connect"
     elif not row["producers"]:
         outlook = "no producer is connected, and none can until the backlog is down; an unload does not change that"

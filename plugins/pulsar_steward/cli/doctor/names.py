@@ -143,7 +143,7 @@ def _users(policy: Policy) -> frozenset[str]:
 
 
 def _by_ledger(ledger: str | None) -> tuple[Collection[str], Collection[str]]:
-    """Clusters that are known, and ids of those who ever answered; none where the ledger cannot be read."""
+    """Known clusters, and ids of people who ever answered; none where the ledger cannot be read."""
     try:
         if is_ledger_known(ledger):
             with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:

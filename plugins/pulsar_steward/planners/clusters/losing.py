@@ -91,7 +91,7 @@ class MissingNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LostCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The loss of a cluster: its namespaces, those that nobody else serves first, then by what waits."""
+    """The loss of a cluster: its namespaces; first the ones that no other cluster serves, then by what waits."""
 
     cluster: str
     namespaces: tuple[MissingNamespace, ...]
@@ -126,7 +126,7 @@ def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> LostCluster:
 
 
 def _receivers(name: str, lost: ReplicationEnd, others: Sequence[ReplicationEnd]) -> list[ReplicationEnd]:
-    """Other clusters that serve a namespace and get what is published here, those that lack the least first.
+    """Other clusters that serve a namespace and get what is published here; first the one that lacks least.
 
     One that serves a namespace of the same name on its own has other messages.
     """

@@ -95,7 +95,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
         snapshots: Number of these snapshots.
         busiest_bytes_per_second: Incoming throughput; of the busiest partition if there are any. None: not known.
         delayed_messages: Delayed messages of its namespace; None: not known.
-        backlogs: Backlogs of the topic or its partitions, of those of the namespace that are known, with their holders.
+        backlogs: Known backlogs of the topic or its partitions, with their holders.
         compaction_bytes: As of the namespace.
         filling: Who fills its quota.
     """

@@ -85,7 +85,7 @@ def part_of(bundle: TcBundle, home: str) -> CoordinatorPart:
 
 def split_of(part: CoordinatorPart) -> PartSplit | None:
     """The halves that ``topic_count_equally_divide`` makes of a part; None: it would divide nothing."""
-    if len(part.coordinators) < 2:  # noqa: PLR2004 - one coordinator cannot be parted
+    if len(part.coordinators) <= 1:  # one coordinator cannot be parted
         return None
     ranges = halves_by_topic_count(part.range, part.positions)
     if ranges is None:

@@ -308,7 +308,7 @@ def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
-    """Reasons why no more is proposed, without those that repeat the report on clear or unknown checks.
+    """Reasons why no more is proposed, except reasons that repeat the report on clear or unknown checks.
 
     Reasons about checks below their thresholds, or with information only, are added on request.
     """

@@ -7,7 +7,7 @@ from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
@@ -201,7 +201,6 @@ def test_a_burst_that_is_over_is_no_reason(golden: Golden) -> None:
 ALIKE = Load(topics=100, bytes=MEGABYTE, producers=5, consumers=5)
 
 
-@settings(max_examples=80, deadline=None)
 @example(brokers=3, loads=[(0, ALIKE, ALIKE)] * 20, least=10)
 @given(
     brokers=st.integers(2, 5), loads=st.lists(st.tuples(st.integers(0, 4), LOADS, LOADS), max_size=25), least=st.just(0)

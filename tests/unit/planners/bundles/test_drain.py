@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
@@ -267,7 +267,6 @@ PERCENT = st.floats(0, 90, allow_nan=False)
 MOST_TOPICS, MOST_PERCENT = 9000, 80
 
 
-@settings(max_examples=80, deadline=None)
 @example(brokers=3, loads=[(0, Load(topics=100))] * 10, sources={0}, used=[(10.0, 5.0)] * 6, least=10)
 @example(brokers=3, loads=[(0, Load(topics=3000))] * 5, sources={0}, used=[(1.0, 1.0)] * 6, least=5)
 @example(brokers=3, loads=[(0, Load(topics=99))] * 3, sources={0}, used=[(60.0, 0.0)] * 2 + [(0.0, 0.0)] * 4, least=3)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pulsar_steward.model.bundles import halves_by_topic_count
@@ -256,7 +256,6 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
     assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 180
 
 
-@settings(max_examples=60, deadline=None)
 @example(counts=[153, 40, 40, 80], most=6, flow=3)  # the most splits of a plan are reached, a hot half is left
 @example(counts=[138, 61, 64], most=5, flow=3)  # the same, and that half has too many topics as well
 @example(counts=[140, 8, 64, 64], most=5, flow=3)  # more such halves than are named
@@ -293,9 +292,9 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
     assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
 
 
-def test_ten_thousand_bundles_are_split_in_time() -> None:
-    """Splits of 10,000 bundles are planned in less than 100 yardsticks; it took 22 when measured."""
-    crowd = spread_out(60_000, 10_000)
+def test_thousands_of_bundles_are_split_in_time() -> None:
+    """Splits of 3,000 bundles are planned in less than 30 yardsticks; of 10,000 it took 22 when measured."""
+    crowd = spread_out(18_000, 3_000)
     policy = a_policy(
         bundle_topic_skew={"warning_topics_per_bundle": 4},
         bundle_split_remedy={"least_topics": 2, "most_splits": 30_000},
@@ -304,7 +303,7 @@ def test_ten_thousand_bundles_are_split_in_time() -> None:
     began = process_time()
     proposal = PLANNER.proposal(crowded_scene(crowd, policy=policy))
 
-    assert process_time() - began < 100 * yardstick()
+    assert process_time() - began < 30 * yardstick()
     assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 4
     assert proposal.notes == ()
 
