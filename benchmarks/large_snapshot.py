@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.large_metrics import metrics
 from pulsar_steward.collect.reading import TaskDivision
-from pulsar_steward.model.tables import BUNDLES, DRILLED, SHARDED, SMALL
+from pulsar_steward.model.tables import BUNDLES, DRILLED, KAFKA_TABLES, SHARDED, SMALL
 from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder
 
@@ -140,7 +140,7 @@ def write(folder: Path, cluster: Cluster) -> None:
         for table in SMALL:
             if table.name in parts:
                 snapshot.write(table, pa.concat_tables(parts[table.name]))
-            else:
+            elif table not in KAFKA_TABLES:
                 snapshot.write(table, _rows(connection, table, small[table.name]))
     snapshot.finish()
 

@@ -44,7 +44,7 @@ settings.register_profile("few", settings.get_profile("all"), max_examples=25, d
 
 def pytest_configure(config: pytest.Config) -> None:
     """A property is tried on a hundred new cases in `make test-all`; in the gate on fewer, the same in every run."""
-    if config.getoption("--tier", "all") == "all":
+    if config.getoption("--tier", "all") in {"all", "extended"}:
         settings.load_profile("all")
         return
     settings.load_profile("few")

@@ -80,7 +80,6 @@ class Seen:
             "the page has the worst first": ranks == sorted(ranks),
             "Kafka's killed broker is a trouble": then[EVENTS]["seen"]["warning"] > 0,
             "the killed cluster could not be looked at": bool(gone["could_not_look"]),
-            "the cut is still told once": len(told_cuts(self.gone)) == 1 and not own_cuts(self.gone),
             "remediation has nothing to change in Kafka": self.kafka_run == "success"
             and "there is nothing to change" in self.kafka_told,
             "nobody is asked about Kafka": not any(each.startswith(f"{EVENTS}:") for each in self.waiting),
@@ -111,7 +110,7 @@ def watched(fleet: Fleet, airflow: Airflow, stages: Stages) -> Seen:
     with stages.stage(f"{OBSERVE}: two Pulsar clusters and a Kafka cluster at once"):
         well = _ended(airflow, _observing(airflow))
         cards = {card["cluster"]: card for card in airflow.api.steward("clusters")}
-    with stages.stage("cutting the replication links both ways, and killing one of Kafka's three brokers"):
+    with stages.stage("cutting the replication links, and killing one of Kafka's three brokers"):
         fleet.cut_links()
         fleet.kafka.kill(KILLED_NODE)
     with stages.stage("steward checkup --fleet connections"):

@@ -13,7 +13,6 @@ from pulsar_steward.collect.kafka.settings import KafkaSettings
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.shards import ShardTask
-from pulsar_steward.planners.foretold import foretell
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from steward_spark.hadoop_files import files_at
 from steward_spark.progress import watched
@@ -160,7 +159,7 @@ def observe(spark: SparkSession, settings: AdminSettings | KafkaSettings, observ
 
 
 def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
-    """Diagnoses a finished snapshot, and keeps what restarts and an upgrade would do. Returns its URI.
+    """Diagnoses a finished snapshot. Returns its URI.
 
     Raises:
         SnapshotError: If it is not finished, or cannot be read or written.
@@ -170,7 +169,6 @@ def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
     # Tasks read files of a local or shared folder themselves; others are passed to them by Spark.
     map_over: MapOver = SparkMapOverFiles(spark) if folder.staging() is None else SparkMap(spark)
     diagnose(folder, policy, map_over)
-    foretell(folder, policy)
     return folder.uri
 
 

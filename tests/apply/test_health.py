@@ -149,7 +149,7 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> 
     with site.context() as context:
         proof = verify(context, plan.plan_id, "b1")
     assert not proof.proved
-    assert "b1.s01 was done, and did harm" in proof.reason
+    assert "b1.s01 was done, and stopped the batch" in proof.reason
 
 
 def test_a_harm_outlives_a_crash(site: Worksite) -> None:

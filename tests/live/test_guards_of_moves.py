@@ -132,4 +132,4 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_wit
             assert owner_of(here.lab, first) == first.target
             assert owner_of(other.lab, second) == second.source
             proof = hands.verify(plan, batch)
-            assert (proof.proved, "b1.s01 was done, and did harm" in proof.reason) == (False, True)
+            assert (proof.proved, "b1.s01 was done, and stopped the batch" in proof.reason) == (False, True)

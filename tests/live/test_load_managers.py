@@ -303,7 +303,7 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched,
         there |= {bundles[number]: brokers[target] for number, target in watched.left.items()}
         assert owners(here) == there
 
-        foretold = next_moves(healer.observe(), undone) if watched.named else {}
+        foretold = next_moves(healer.observe(), undone) if watched.named else set()
         for each in undone:
             here.admin.unload(here.namespace, each.bundle, each.target)
         there |= {each.bundle: each.target for each in undone}
@@ -313,12 +313,12 @@ def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, watched: Watched,
         for number, target in watched.left.items():
             assert now[bundles[number]] == brokers[target]
         if watched.named:
-            moved = {f"{here.namespace}/{bundle}": owner for bundle, owner in now.items() if owner != there[bundle]}
-            assert moved == {name: foretold[name] or owner for name, owner in moved.items()}
+            moved = {f"{here.namespace}/{bundle}" for bundle, owner in now.items() if owner != there[bundle]}
+            assert moved <= foretold  # not to whom: usages change while brokers look
 
 
-def next_moves(snapshot: Snapshot, moves: Sequence[UnloadBundle]) -> dict[str, str | None]:
-    """The bundles that would be shed next, by the figures of a snapshot, after moves; and who would have each."""
+def next_moves(snapshot: Snapshot, moves: Sequence[UnloadBundle]) -> set[str]:
+    """The bundles that would be shed next, by the figures of a snapshot, after moves."""
     manager = load_manager_in(snapshot)
     usages, owned = usages_in(snapshot, manager), traffic_in(snapshot)
     assert not isinstance(manager, Unknown)
@@ -330,7 +330,7 @@ def next_moves(snapshot: Snapshot, moves: Sequence[UnloadBundle]) -> dict[str, s
         usages = after_move(usages, move_of(move, traffic))
     found = sheds(manager, usages)
     assert not isinstance(found, Unknown)
-    return {bundle: shed.target for shed in found for bundle in shed.bundles(owned[shed.source])}
+    return {bundle for shed in found for bundle in shed.bundles(owned[shed.source])}
 
 
 def taken(here: Ground, moves: Sequence[UnloadBundle]) -> bool:

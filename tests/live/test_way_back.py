@@ -91,7 +91,7 @@ def story(care: Care) -> Iterator[Story]:
 def test_the_question_shows_the_value_and_its_harm(story: Story) -> None:
     body = story.question["body"]
     assert "1 GiB" in body
-    assert "stops producers" in body
+    assert "Stops producers" in body
 
 
 def test_exactly_the_approved_quota_is_set(story: Story) -> None:

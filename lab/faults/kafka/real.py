@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Replicas = Sequence[Sequence[int]]
 
 ALL, KILLED = [1, 2, 3], 3
-SHOWN_WITHIN_S = 60.0
+SHOWN_WITHIN_S = 120.0
 HOUR_S = 3600.0
 GROUP, TOPIC = "billing", "orders"
 BURST, MESSAGE_BYTES = 200, 50_000
@@ -39,12 +39,12 @@ PAIRS = [[1, 2], [2, 3], [3, 1], [1, 3], [2, 1], [3, 2]] * 55
 
 @contextlib.contextmanager
 def _with_topics(lab: KafkaLab, *names: str) -> Iterator[KafkaHands]:
-    """Hands, and an end of these topics, of the group, and of whatever is out of sync."""
+    """Hands, and an end of these topics, and of whatever is out of sync."""
     hands = lab.hands()
     try:
         yield hands
     finally:
-        hands.clear(names, [GROUP])
+        hands.clear(names)
         hands.until_in_sync()
 
 
@@ -97,35 +97,37 @@ FOLLOWED = [[1, KILLED], [2, KILLED]]
 """Partitions that others lead, and the throttled broker copies."""
 
 
-def _fall_behind(hands: KafkaHands, topic: str) -> None:
-    """A topic is published to faster than the throttled broker may copy it."""
+def _fall_behind(lab: KafkaLab, hands: KafkaHands, topic: str, messages: int = BURST) -> None:
+    """A topic is published to while a broker is away, which may then not copy it: throttles spare replicas in sync."""
     hands.throttle(topic, KILLED, on=True)
-    hands.publish(topic, BURST * len(FOLLOWED), partitions=len(FOLLOWED), size=MESSAGE_BYTES)
-    _until_out(hands, topic, len(FOLLOWED))
+    lab.kill(KILLED)
+    try:
+        hands.publish(topic, messages * len(FOLLOWED), partitions=len(FOLLOWED), size=MESSAGE_BYTES)
+    finally:
+        lab.start_node(KILLED)
+        lab.wait_for(ALL)
+    _until_out(hands, len(FOLLOWED) if messages else 0)
 
 
-def _until_out(hands: KafkaHands, topic: str, replicas: int) -> None:
+def _until_out(hands: KafkaHands, replicas: int) -> None:
     wait_until(
-        lambda: hands.out_of_sync(topic) == replicas,
-        f"{replicas} replicas of {topic} are out of sync",
+        lambda: hands.out_of_sync() == replicas,
+        f"{replicas} replicas are out of sync",
         SHOWN_WITHIN_S,
         0.3,
-        instead=lambda: hands.out_of_sync(topic),
+        instead=hands.out_of_sync,
     )
 
 
-def _throttled(*, burst: bool) -> Callable[[KafkaLab], Making]:
-    """A throttle that was forgotten; with a burst of messages, replicas cannot follow."""
+def _throttled(messages: int) -> Callable[[KafkaLab], Making]:
+    """A throttle that was forgotten, a broker that was restarted, and so many messages that it missed."""
 
     @contextlib.contextmanager
     def made(lab: KafkaLab) -> Iterator[None]:
         with _with_topics(lab, TOPIC) as hands:
             hands.create(TOPIC, FOLLOWED)
             try:
-                if burst:
-                    _fall_behind(hands, TOPIC)
-                else:
-                    hands.throttle(TOPIC, KILLED, on=True)
+                _fall_behind(lab, hands, TOPIC, messages)
                 yield
             finally:
                 hands.throttle(TOPIC, KILLED, on=False)
@@ -145,12 +147,12 @@ def _in_turns(*, again: bool) -> Callable[[KafkaLab], Making]:
 
             def change(observed: int) -> None:
                 if not observed:
-                    _fall_behind(hands, TOPIC)
+                    _fall_behind(lab, hands, TOPIC)
                     return
                 hands.throttle(TOPIC, KILLED, on=False)
-                _until_out(hands, TOPIC, 0)
+                _until_out(hands, 0)
                 if again:
-                    _fall_behind(hands, second)
+                    _fall_behind(lab, hands, second)
 
             try:
                 yield change
@@ -222,15 +224,15 @@ FAULTS = (
     ),
     RealKafkaFault(
         name="kafka-follower-throttled",
-        about="A broker runs, and may copy a topic at a byte a second: a throttle was forgotten.",
+        about="A broker was restarted, and may copy a topic at a byte a second: a throttle was forgotten.",
         expected=(Expected(OUT, "^broker 3$", "2 are out of sync"),),
         allowed={FAILOVER: "of two replicas, one is in sync: its leader is the only one"},
-        made=_throttled(burst=True),
+        made=_throttled(BURST),
     ),
     RealKafkaFault(
         name="kafka-throttled-and-idle",
-        about="Healthy: the same throttle, on a topic that nobody writes to.",
-        made=_throttled(burst=False),
+        about="Healthy: the same throttle and restart, and a topic that nobody writes to.",
+        made=_throttled(0),
         twin_of=("kafka-follower-throttled",),
     ),
     RealKafkaFault(

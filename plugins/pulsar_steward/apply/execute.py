@@ -235,16 +235,15 @@ class _BatchRun:
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
-        """Result with all that was lost beside a call, which stops the batch; `before` is as recorded.
+        """Result with all that was lost beside a call, or could not be looked at; either stops the batch.
 
-        What could not be looked at is no harm: the pace is halved, and guards of the next step read it anew.
+        `before` is as recorded. Guards of the next step do not see what the call did to others.
         """
         found = [each for each in looked_beside(step.change, before, self._context.reader) if each.lost is not False]
         if not found:
             return result
         done = result.outcome is Outcome.DONE  # any other outcome stops the batch by itself
-        level = Level.WORSE if any(each.lost for each in found) else Level.STRAINED
-        values = {**result.values, "health": {"level": level.value}} if done else result.values
+        values = {**result.values, "health": {"level": Level.WORSE.value}} if done else result.values
         return msgspec.structs.replace(
             result, reason="; ".join([result.reason, *(each.words for each in found)]), values=values
         )

@@ -84,7 +84,7 @@ def _faults(reader: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -
             faults.append(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}")
             continue
         if recorded_level(outcome) is Level.WORSE:
-            faults.append(f"{outcome.step_id} was done, and did harm: {outcome.reason}")
+            faults.append(f"{outcome.step_id} was done, and stopped the batch: {outcome.reason}")
         words, there = _shown(reader, batch, outcome.step_id, outcomes)
         shown[outcome.step_id] = words
         if not there:

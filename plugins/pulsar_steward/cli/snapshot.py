@@ -38,7 +38,6 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.job_log import AS_RECORDS, job_record
 from pulsar_steward.model.units import counted
-from pulsar_steward.planners.foretold import foretell
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.addresses import address_map
 from pulsar_steward.pulsar.reader import Reader
@@ -145,7 +144,6 @@ def _look_at_kafka(target: Target, settings: KafkaSettings, folder: Path, say: S
 def _diagnosed(place: SnapshotFolder, policy: Policy, say: Say) -> None:
     say("looking for trouble")
     diagnose(place, policy, OnThreads(os.cpu_count() or 1))
-    foretell(place, policy)
 
 
 def _not_written(place: SnapshotFolder, error: OSError) -> ConfigurationError:

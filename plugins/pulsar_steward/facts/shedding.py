@@ -1,8 +1,9 @@
 """Rules of the brokers' own load shedding: what would be taken from a broker, and whether a move would be undone.
 
-Read in apache/pulsar (2.10.4 to 5.0.1) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). Pulsar's
-strategies never shed the bundles of brokers' heartbeats. The extensible manager never sheds those of ``pulsar/system``;
-the modular one sheds them last, as it begins with the bundle of most traffic.
+Read in apache/pulsar (2.10.4 to 5.0.1). `ThresholdShedder`, `TransferShedder`, `UniformLoadShedder` and, but for who
+receives, `AvgShedder` were watched on real brokers (docs/pulsar-behaviour.md, Load managers). Pulsar's strategies
+never shed the bundles of brokers' heartbeats. The extensible manager never sheds those of ``pulsar/system``; the
+modular one sheds them last, as it begins with the bundle of most traffic.
 
 Brokers do not report the averages and counters that strategies keep. So these rules go by the figures of one moment:
 a strategy acts later, but with the same result while the figures last.
@@ -230,11 +231,12 @@ def _by_pairs(manager: LoadManager, usages: Collection[BrokerUsage], there: Brok
             continue
         unit, amount = part
         rounds = max(1, int(min(many, few) if apart >= high else many))
+        after = "1 round" if rounds == 1 else f"1 to {rounds:,} rounds"
         pair = "" if likely else ", which may be its partner,"
         why = (
             f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({APART}), and"
             f" {there.broker} would be at {there.percent:,.1f} %, {partner.broker}{pair} at {partner.percent:,.1f} %;"
-            f" bundles of up to {_words(unit, amount)} go there after 1 to {rounds:,} rounds ({minutes:,.0f} min each)"
+            f" bundles of up to {_words(unit, amount)} go there after {after} ({minutes:,.0f} min each)"
         )
         yield Shed(
             source=there.broker,

@@ -454,32 +454,6 @@ FAILOVERS = Table(
     ),
 )
 
-RESTARTS = Table(
-    "restarts",
-    "one row a reason for or against the restart of a broker, broker by broker, the reasons against it first",
-    (
-        Column("broker", Kind.STRING, "`host:webport`"),
-        Column("subject", Kind.STRING, "a check's id, or a word: `others`, `room`, `time`, `leader` and the like"),
-        Column("state", Kind.STRING, "`stop`, `not told`, `soon` or `note`"),
-        Column("words", Kind.STRING, "the reason in sentences"),
-        Column("source", Kind.STRING, "a page of Steward's documents"),
-    ),
-)
-
-UPGRADE = Table(
-    "upgrade",
-    "one row a line of the report on an upgrade to the next long-term release, part by part",
-    (
-        Column("part", Kind.STRING, "its part, such as `BLOCKS`"),
-        Column("subject", Kind.STRING, "a setting, check, feature or version; empty for a step"),
-        Column("state", Kind.STRING, "`stop`, `not told` or `note`"),
-        Column("words", Kind.STRING, "its effect on this cluster"),
-        Column("sources", Kind.STRINGS, "addresses, or pages of Steward's documents"),
-        Column("before", Kind.STRING, "the default of the running version, or the value in force; null: no setting"),
-        Column("after", Kind.STRING, "the default after the upgrade"),
-    ),
-)
-
 COLLECTED = (
     SNAPSHOT,
     BROKERS,
@@ -503,7 +477,7 @@ SMALL = (*(table for table in COLLECTED if table not in SHARDED), *KAFKA_TABLES)
 """Tables that grow with brokers, bundles and namespaces, and those of Kafka; each shard gets all of them."""
 
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS, FAILOVERS)
-"""Tables that `diagnose` adds; `RESTARTS` and `UPGRADE` are added after it, of Pulsar clusters alone."""
+"""Tables that `diagnose` adds."""
 
 SMALL_BEFORE = (*SMALL, FINDINGS)
 """Small tables of an earlier snapshot that checks may query; the present snapshot has no diagnosed tables yet."""

@@ -27,7 +27,7 @@ MANY = {
     Occasion.EXPIRING: "questions are about to end unanswered",
     Occasion.DONE: "batches are done and proved",
     Occasion.REFUSED: "batches were approved, and refused all the same",
-    Occasion.STOPPED: "batches stopped themselves, as they did harm",
+    Occasion.STOPPED: "batches stopped themselves: harm was done, or cannot be ruled out",
     Occasion.FAILED: "batches failed",
     Occasion.UNKNOWN: "batches have a call of which nobody knows what came",
     Occasion.HALTED: "halts of all changes",

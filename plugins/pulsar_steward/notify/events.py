@@ -45,7 +45,7 @@ MAX_STEPS = 5
 OF_OUTCOME = {
     Occasion.DONE: "done and proved",
     Occasion.REFUSED: "approved, and refused all the same",
-    Occasion.STOPPED: "stopped itself, as it did harm",
+    Occasion.STOPPED: "stopped itself: harm was done, or cannot be ruled out",
     Occasion.FAILED: "failed",
     Occasion.UNKNOWN: "nobody knows what came of a call",
 }

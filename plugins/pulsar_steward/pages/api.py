@@ -31,7 +31,6 @@ from pulsar_steward.pages.moves import observed_move
 from pulsar_steward.pages.placement import Failovers, failovers
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
-from pulsar_steward.pages.restarts import BrokerRestart, ClusterUpgrade, broker_restarts, cluster_upgrade
 from pulsar_steward.pages.sources import newest_of
 from pulsar_steward.pages.troubles import all_troubles
 from pulsar_steward.report.checkup.document import TroubleReport
@@ -64,8 +63,6 @@ _OF_NEWEST: dict[str, tuple[Callable[[Sources, Snapshot], object], Any, str]] = 
         "The largest bundles by broker.",
     ),
     "failovers": (failovers, Failovers, "How long the topics of each broker would be gone without it."),
-    "restarts": (broker_restarts, tuple[BrokerRestart, ...], "Whether each broker may be restarted now, and why not."),
-    "upgrade": (cluster_upgrade, ClusterUpgrade, "What an upgrade would change, what is in its way, in which order."),
     "backlogs": (backlogs, Backlogs, "Backlogs of the namespaces nearest to their quota, and delayed messages."),
     "trends": (cluster_trends, tuple[FigureTrend, ...], "Figures of the cluster over time."),
 }

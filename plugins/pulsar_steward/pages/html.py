@@ -29,13 +29,10 @@ from pulsar_steward.pages.placement import LISTED_FAILOVERS, failovers
 from pulsar_steward.pages.plan_data import MAX_EVENTS, Verification, story_csv
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, Renderer, asset, below_api, link_to
-from pulsar_steward.pages.restarts import broker_restarts, cluster_upgrade
 from pulsar_steward.pages.sources import NotKnown, NotUnderstood, newest_of
 from pulsar_steward.pages.troubles import all_troubles, sparks, trouble_view, troubles_since
-from pulsar_steward.planners.upgrade.model import TARGET, Part
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
 from pulsar_steward.report.since import SPANS, span_of
-from pulsar_steward.report.upgrade import CAVEAT, line_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -66,7 +63,6 @@ class Pages:
             ("/", self.clusters),
             ("/clusters/{cluster}", self.cluster),
             ("/clusters/{cluster}/troubles/{trouble_id}", self.trouble),
-            ("/clusters/{cluster}/upgrade", self.upgrade),
             ("/moves", self.move),
             ("/plans/{plan_id}", self.plan),
             ("/plans/{plan_id}/steps/{step_id}", self.step),
@@ -132,14 +128,6 @@ class Pages:
             of_people = [each for each in story.events if each.person][:EVENTS_OF_TROUBLE]
             story = msgspec.structs.replace(story, events=tuple(of_people))
         return self.renderer.page(request, "trouble.html.j2", card=card, view=view, story=story)
-
-    def upgrade(self, request: Request, cluster: str) -> Response:
-        """What an upgrade would change, what is in its way, and the order to do it in."""
-        (card,) = cluster_cards(self.sources, cluster)
-        view = cluster_upgrade(self.sources, newest_of(self.sources, cluster))
-        parts = {part: [each for each in view.report.lines if each.part is part] for part in Part}
-        of_report: dict[str, Any] = {"caveat": CAVEAT, "line_text": line_text, "target": TARGET}
-        return self.renderer.page(request, "upgrade.html.j2", card=card, view=view, parts_of=parts, **of_report)
 
     def move(
         self,
@@ -261,7 +249,6 @@ def _of_snapshot(
             "bundle": bundle,
             "bundle_row": bundle_row(snapshot, bundle, plans) if bundle else None,
             "failovers": failovers(sources, snapshot),
-            "restarts": {each.broker: each for each in broker_restarts(sources, snapshot)},
             "listed_failovers": LISTED_FAILOVERS,
             "backlogs": backlogs(sources, snapshot),
             "trends": cluster_trends(sources, snapshot),

@@ -25,8 +25,8 @@ T = TypeVar("T")
 MAX_KEPT = 2_000
 """Maximum number of cached results from snapshots, enough for the trends of 50 clusters: none of them expires."""
 
-MAX_KEPT_LARGE = 54
-"""The same for results that grow with findings or bundles: nine per snapshot, so enough for six clusters."""
+MAX_KEPT_LARGE = 42
+"""The same for results that grow with findings or bundles: seven per snapshot, so enough for six clusters."""
 
 
 class NotKnown(StewardError):

@@ -271,7 +271,7 @@ def _counts(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTr
     if len(values) < LINE or max(values) <= 1:
         return None
     return TroubleTrend(
-        subject=f"{largest.severity} findings of {largest.check_id}",
+        subject=f"{largest.check_id}, {largest.severity}",
         in_bytes=False,
         times=tuple(at for at, _ in seen),
         values=tuple(values),

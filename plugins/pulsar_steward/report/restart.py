@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.restarts.model import RestartVerdict
 
 ANSWERS = {State.STOP: "better not", State.UNKNOWN: "not known", State.NOTE: "may"}
-"""A verdict in a word or two, as JSON and pages have it."""
+"""A verdict in a word or two, as JSON has it."""
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Time by which a snapshot may be later than this machine's clock."""
 
 TITLES = {
     State.STOP: "Against it",
@@ -33,9 +37,14 @@ TITLES = {
 def judged_at(verdict: RestartVerdict, now: datetime) -> RestartVerdict:
     """The verdict at a later time: an old snapshot tells nothing of now."""
     age = now - verdict.taken_at
-    if age <= STALE_AT_LEAST:
+    if -CLOCKS_DIFFER <= age <= STALE_AT_LEAST:
         return verdict
-    words = f"The snapshot is {seconds_in_words(age.total_seconds(), rounded=True)} old: take a new one."
+    apart = seconds_in_words(abs(age.total_seconds()), rounded=True)
+    words = (
+        f"The snapshot is {apart} old: take a new one."
+        if age > STALE_AT_LEAST
+        else f"The snapshot is of {apart} from now: compare the clocks."
+    )
     old = RestartReason(subject="age", state=State.UNKNOWN, words=words, source="docs/restart.md")
     return msgspec.structs.replace(verdict, reasons=(old, *verdict.reasons))
 

@@ -171,6 +171,9 @@ def test_avg_shedder_takes_bundles_that_fit() -> None:
         " (loadBalancerAvgShedderLowThreshold), and c would be at 60.0 %, a at 10.0 %;"
         " bundles of up to 2,000 messages/s go there after 1 to 2 rounds (1 min each)"
     )
+    at_once = manager(**AVG, loadBalancerAvgShedderHitCountHighThreshold="1")
+    (told,) = taken(at_once, loads(a=(10, 0), b=(20, 0), c=(60, 4000)))
+    assert told.why.endswith("go there after 1 round (1 min each)")
 
 
 def test_avg_shedder_pairs_the_fullest_with_the_emptiest() -> None:

@@ -66,7 +66,7 @@ def test_the_document_says_what_the_table_says() -> None:
 @pytest.mark.parametrize("version", [*TRIED, "4.0.0", "4.0.15", "4.2.9", "3.0.17", "3.3.9"])
 def test_a_release_of_a_line_that_was_tried(version: str) -> None:
     """A patch release counts as the tried release of its line, and the words name that release."""
-    assert objection_to(TTL, version) is None
+    assert objection_to(Operation.TOPIC_TTL, version) is None
     line = version.rpartition(".")[0]
     tried = next(each for each in TRIED if each.startswith(f"{line}."))
     assert tried_as(version) == (

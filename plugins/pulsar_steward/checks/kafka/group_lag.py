@@ -133,11 +133,11 @@ def _behind(row: Row, before: tuple[datetime, int] | None) -> str:
 
 CHECK = Check(
     check_id="kafka-group-lag",
-    harm=lambda finding: Harm.LOSING if finding.figures["beyond"] else Harm.SLOW,
+    harm=lambda finding: Harm.LOSING if finding.figures.get("beyond") else Harm.SLOW,
     order=60,
     title="A consumer group of Kafka is far behind, or beyond the end of a partition",
     headlines={
-        Harm.LOSING: "A consumer group of Kafka is beyond the end of a partition, and may skip messages",
+        Harm.LOSING: "MESSAGES MAY BE SKIPPED: a consumer group of Kafka is beyond the end of a partition",
         Harm.SLOW: "A consumer group of Kafka is far behind",
     },
     advice=(

@@ -96,7 +96,7 @@ def collect_kafka(reader: KafkaReader, order: KafkaOrder, folder: SnapshotFolder
             [
                 {"topic": name, "min_in_sync": int(found[MIN_IN_SYNC])}
                 for name, found in of_topics.items()
-                if not isinstance(found, str) and MIN_IN_SYNC in found
+                if not isinstance(found, str) and found.get(MIN_IN_SYNC, "").isdecimal()
             ],
         ),
         KAFKA_BROKERS: rows_of(

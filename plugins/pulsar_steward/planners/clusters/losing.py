@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.checks.backlog.replication_stopped import BACKLOGS
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.topics import OWN_TENANT
 from pulsar_steward.planners.clusters.replication import replication_end
@@ -33,6 +34,12 @@ where of_users(s.topic) and starts_with(s.topic, 'persistent://') and not starts
     and not is_reader(s.subscription)
 """
 
+# Of the topics that are counted as held: those that are not persistent may be replicated as well.
+_SENDING = """
+select coalesce(namespace, namespace_of(topic)) as namespace, remote, count(*) as topics
+from replicators where of_users(topic) and starts_with(topic, 'persistent://') group by all
+"""
+
 _LOADED = "select topic from topics where coalesce(namespace, namespace_of(topic)) in (select unnest($names))"
 
 
@@ -47,6 +54,12 @@ class _Subscription(msgspec.Struct, frozen=True):
     namespace: str
     subscription: str
     replicated: bool | None
+
+
+class _Sending(msgspec.Struct, frozen=True):
+    namespace: str
+    remote: str
+    topics: int
 
 
 class _Topic(msgspec.Struct, frozen=True):
@@ -117,8 +130,10 @@ def loss_of(cluster: str, members: Mapping[str, Snapshot]) -> LostCluster:
     names = sorted(each for each in held.keys() | lost.policies.keys() if not each.startswith(OWN_TENANT))
     receivers = {name: _receivers(name, lost, others) for name in names}
     subscriptions = _subscriptions(members, cluster, receivers)
+    rows = members[cluster].select(_SENDING, _Sending, views=BACKLOGS)
+    sending = {(row.namespace, row.remote): row.topics for row in rows}
     found = [
-        _missing(held.get(name, _Held(name, 0, 0)), receivers[name], lost, subscriptions.get(name, []))
+        _missing(held.get(name, _Held(name, 0, 0)), receivers[name], lost, sending, subscriptions.get(name, []))
         for name in names
     ]
     found.sort(key=lambda each: (bool(each.served_by), each.is_complete, -(each.entries or 0), each.namespace))
@@ -170,9 +185,14 @@ def _subscriptions(
 
 
 def _missing(
-    held: _Held, receivers: Sequence[ReplicationEnd], lost: ReplicationEnd, kept: Sequence[bool | None]
+    held: _Held,
+    receivers: Sequence[ReplicationEnd],
+    lost: ReplicationEnd,
+    sending: Mapping[tuple[str, str], int],
+    kept: Sequence[bool | None],
 ) -> MissingNamespace:
-    sent = lost.sent.get((held.namespace, receivers[0].pulsar_name)) if receivers else None
+    link = held.namespace, receivers[0].pulsar_name if receivers else ""
+    sent = lost.sent.get(link)
     return MissingNamespace(
         namespace=held.namespace,
         topics=held.topics,
@@ -180,7 +200,7 @@ def _missing(
         entries=sent.entries if sent else None,
         messages=sent.messages if sent else None,
         delay_seconds=sent.delay_seconds if sent else None,
-        unsent_topics=max(held.topics - (sent.stored_topics if sent else 0), 0),
+        unsent_topics=max(held.topics - sending.get(link, 0), 0),
         stored_bytes=held.stored_bytes,
         subscriptions=len(kept),
         subscriptions_lost=sum(each is False for each in kept),

@@ -30,15 +30,13 @@ ages as (
     select topic, slowest_subscription, max(oldest_backlog_age_seconds) as seconds from drilled
     where oldest_backlog_age_seconds >= 0 group by all),
 told as (
-    select coalesce(r.namespace, namespace_of(r.topic)) as namespace, remote, connected, r.topic,
-        r.backlog_entries as entries, r.message_rate_out, inbound, inbound_rate, sizes.messages,
-        coalesce(ages.seconds, case
+    select coalesce(r.namespace, namespace_of(r.topic)) as namespace, remote, connected, r.backlog_entries as entries,
+        r.message_rate_out, inbound, inbound_rate, sizes.messages, coalesce(ages.seconds, case
             when delay_seconds > 0 or r.backlog_entries = 0 or r.message_rate_out > 0 then delay_seconds end) as delay
     from replicators r left join sizes using (topic)
         left join ages on ages.topic = r.topic and slowest_subscription = 'pulsar.repl.' || remote
     where of_users(r.topic))
-select namespace, remote, count(*) as topics, count(*) filter (starts_with(topic, 'persistent://')) as stored_topics,
-    count(*) filter (entries > 0) as waiting,
+select namespace, remote, count(*) as topics, count(*) filter (entries > 0) as waiting,
     count(*) filter (entries > 0 and connected = false) as cut, sum(entries)::bigint as entries,
     case when count(*) filter (entries > 0 and messages is null) = 0
         then coalesce(sum(entries * messages) filter (entries > 0), 0)::bigint end as messages,
@@ -59,7 +57,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
         namespace: ``tenant/namespace``.
         remote: The other cluster, by Pulsar's name.
         topics: Topics with a replicator to it.
-        stored_topics: Those of them that are stored; the others keep nothing that could wait.
         waiting: Those for which something waits.
         cut: Those of `waiting` that are not connected to the other cluster.
         entries: Entries that wait; a batch of messages is one entry.
@@ -73,7 +70,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     remote: str
     topics: int
-    stored_topics: int
     waiting: int
     cut: int
     entries: int

@@ -70,7 +70,10 @@ FAILOVER = "failover-time"
 FULL = "producer-hold-restart-risk"
 
 RISKS = {
-    "ledgers-under-replicated": RestartRisk("Ledgers lack copies: one more loss may take the last one.", Whom.ALL),
+    # The restart of a broker takes no copy away, so that it can be judged without.
+    "ledgers-under-replicated": RestartRisk(
+        "Ledgers lack copies: one more loss may take the last one.", Whom.ALL, needed=False
+    ),
     "ensemble-too-large": RestartRisk("With a bookie away, new ledgers cannot be made.", Whom.ALL),
     "bundle-without-owner": RestartRisk("Topics do not load even now.", Whom.ALL, needed=False),
     "ack-holes": RestartRisk(_AGAIN, stops=Severity.CRITICAL),
@@ -88,12 +91,10 @@ RISKS = {
     "heap-pressure": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
     "consumer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
     "producer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
-    "tc-skew": RestartRisk("Most transactions stand still meanwhile.", Whom.MOST_COORDINATORS, needed=False),
+    # Each restart of a row of them piles up coordinators on the others.
+    "tc-skew": RestartRisk("Most transactions stand still meanwhile.", Whom.MOST_COORDINATORS, stops=None),
 }
 """Checks whose findings bear on a restart, in the order of reports."""
-
-SUBJECTS = ("others", "room", "time", "clients", "coordinators", "leader", "partial")
-"""Subjects of reasons that no check gives."""
 
 _PAGE = "docs/restart.md"
 
@@ -112,12 +113,6 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
     return _verdict(facts, _named(facts, broker), policy, _Takers(facts.isolation, policy))
 
 
-def restart_verdicts(facts: RestartFacts, policy: Policy) -> tuple[RestartVerdict, ...]:
-    """The same of all brokers, by id."""
-    takers = _Takers(facts.isolation, policy)
-    return tuple(_verdict(facts, each, policy, takers) for each in facts.brokers)
-
-
 def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterator[RestartReason]:
     """Reasons by `RISKS`; None: those of any broker's restart, also of checks without which one can be judged."""
     for check_id, risk in RISKS.items():
@@ -133,10 +128,12 @@ def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterato
             state = State.STOP if stopping else State.SOON
             yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
-            if broker is None or (risk.needed and risk.stops):
+            needed = broker is None or (risk.needed and risk.stops)
+            if needed or risk.whom is Whom.ALL:
                 reason = verdict.reason if verdict else "The snapshot was diagnosed without this check."
-                words = f"{BY_ID[check_id].title}? {reason}"
-                yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
+                words = f"{'' if needed else 'Not told, and nothing against it: '}{BY_ID[check_id].title}? {reason}"
+                state = State.UNKNOWN if needed else State.NOTE
+                yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif broker is not None and (more := _uncounted(check_id, risk, broker, facts)):
             words = f"{risk.why} Of {counted(more, 'finding')} that are only counted, some may be of its topics."
             yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
@@ -242,7 +239,11 @@ def _others(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[Restar
         yield _reason("others", words, State.STOP)
     away = [each for each in facts.away if each not in policy.brokers.draining]
     window = timedelta(minutes=policy.broker_draining.window_minutes)
-    if away and facts.before is not None and facts.meta.taken_at - facts.before <= window:
+    if facts.before is None or facts.meta.taken_at - facts.before > window:
+        words = f"No snapshot of the last {seconds_in_words(window.total_seconds(), rounded=True)} tells the brokers"
+        rest = "that there were: one that is starting now is not listed. Keep snapshots (`--keep FOLDER`)."
+        yield _reason("others", f"{words} {rest}", State.UNKNOWN)
+    elif away:
         words = f"{named(away)} was listed at {time_in_words(facts.before)} and is not now: wait until it is back."
         yield _reason("others", f"{words} If it is gone for good, look again.", State.STOP)
 
@@ -298,8 +299,14 @@ class _Takers:
             yield _reason("room", words, State.STOP)
         limits = self._limits
         if _share_hosts(facts):
-            limits = msgspec.structs.replace(limits, resources=())
-        for side, burden in self._burdens(now, broker):
+            apart = tuple(each for each in limits.resources if each != "cpu")
+            limits = msgspec.structs.replace(limits, resources=apart)
+            words = "Brokers share a host and its processors: the CPU of those that take over is not judged."
+            yield _reason("room", words, State.UNKNOWN)
+        burdens = self._burdens(now, broker)
+        if not burdens and (own.topics is None or {*held} - {*alone}):
+            yield _reason("room", "Who takes over is not known.", State.UNKNOWN)
+        for side, burden in burdens:
             who = named(sorted(side))
             short = list(burden.judged(limits, who))
             if not short:
@@ -310,7 +317,8 @@ class _Takers:
 
     def _burdens(self, now: Isolation, broker: str) -> list[tuple[frozenset[str], Burden]]:
         """Brokers that take over, and their load; brokers that serve the same leave the same load to the others."""
-        theirs = {name: left for name in now.namespaces if broker in (left := now.left_to(name))}
+        held = now.loads[broker].topics or {}  # of a broker that is draining, or outside of a group, these too
+        theirs = {name: left for name in now.namespaces if broker in (left := now.left_to(name)) or held.get(name)}
         key = frozenset(theirs.values())
         if key not in self._known:
             then = now.without(broker)

@@ -24,7 +24,7 @@ class RestartReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for or against a restart, or what comes with it.
 
     Attributes:
-        subject: Id of a check, or one of `judge.SUBJECTS`.
+        subject: Id of a check, or a word such as ``others``, ``room``, ``time``, ``clients``, ``leader``.
         state: Its state.
         words: The reason in sentences, with figures.
         source: Page of Steward's documents.

@@ -245,7 +245,7 @@ def _first_moves(facts: UpgradeFacts, shedder: LoadManager, usages: tuple[Broker
     taken = sheds(shedder, usages)
     moves = [
         f"{counted(len(bundles), 'bundle')} from {shed.source} ({percents[shed.source]:,.0f} %) to {shed.target}"
-        f" ({percents[shed.target]:,.0f} %) within {shed.rounds} rounds of shedding, {bundles[0]} first"
+        f" ({percents[shed.target]:,.0f} %) within {counted(shed.rounds or 1, 'round')} of shedding, {bundles[0]} first"
         for shed in (() if isinstance(taken, Unknown) else taken)
         if shed.target and (bundles := shed.bundles(facts.owned.get(shed.source, {})))
     ]

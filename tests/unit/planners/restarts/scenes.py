@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.planners.restarts.facts import restart_facts
 from pulsar_steward.planners.restarts.judge import restart_verdict
+from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, broker, equal_ranges
 from tests.unit.planners.upgrade.clusters import write_cluster
+from tests.unit.report_checkup.snapshots import META
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +33,10 @@ def topic_on(number: int) -> str:
 
 
 def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: Any) -> str:
-    """Writes a cluster of three brokers with a bundle each, and a namespace on the second alone; returns its place."""
+    """Writes a cluster of three brokers with a bundle each, and a namespace on the second alone; returns its place.
+
+    A folder that is not named as a snapshot gets another one of a quarter of an hour before as well.
+    """
     bundles = [
         {"namespace": ORDERS, "bundle": str(each), "owner": broker(number), "owner_known": True, "topics": 10}
         for number, each in enumerate(RANGES)
@@ -47,14 +53,19 @@ def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: A
         {"coordinator": each, "position": 0, "bundle": "b", "broker": broker(each % 3), "broker_known": True}
         for each in range(16)
     ]
-    usual = {
+    usual: dict[str, Any] = {
         "bundles": bundles,
         "brokers": brokers,
         "namespaces": [{"namespace": name, "bundles": 3, "boundaries": []} for name in (ORDERS, SHOP)],
         "failovers": [away | {"broker": broker(number), "lost_seconds": 34} for number in range(3)],
         "transaction_coordinators": coordinators,
     }
-    return write_cluster(folder, about={"isolation_json": "{}"} | (about or {}), **usual | tables)
+    told = {"isolation_json": "{}", "taken_at": META["taken_at"]} | (about or {})
+    if not folder.name.startswith("taken_at="):
+        before = told["taken_at"] - timedelta(minutes=15)
+        write_cluster(folder / f"taken_at={stamp_of(before)}", about=told | {"taken_at": before}, **usual)
+        folder /= f"taken_at={stamp_of(told['taken_at'])}"
+    return write_cluster(folder, about=told, **usual | tables)
 
 
 def verdict_on(place: str, number: int, policy: Policy | None = None) -> RestartVerdict:

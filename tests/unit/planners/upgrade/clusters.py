@@ -77,7 +77,12 @@ def _metrics(number: int) -> list[dict[str, Any]]:
 
 def a_bundle(number: int, messages: float) -> dict[str, Any]:
     """A row of the bundles: one of the first broker, with so many messages a second."""
-    place = {"namespace": "acme/orders", "bundle": f"0x{number}", "owner": broker(0), "owner_known": True}
+    place = {
+        "namespace": "acme/orders",
+        "bundle": f"0x{number:08x}_0x{number + 1:08x}",
+        "owner": broker(0),
+        "owner_known": True,
+    }
     return place | {"message_rate_in": messages, "message_rate_out": 0.0}
 
 

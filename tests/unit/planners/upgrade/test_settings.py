@@ -111,7 +111,7 @@ def owned(*rates: float) -> list[dict[str, Any]]:
     (
         {},  # it moves half of the 11,800 messages/s that the two differ by
         {"bundles": owned(6000, 3000, 3000, 100)},
-        "2 bundles from broker-00:8080 (71 %) to broker-02:8080 (12 %) within 2 rounds of shedding, acme/orders/0x1",
+        "2 bundles from broker-00:8080 (71 %) to broker-02:8080 (12 %) within 2 rounds of shedding, acme/orders/0x0000",
     ),
     ({"maxUnloadPercentage": "0.6"}, {"bundles": owned(6000)}, "move 1 bundle from broker-00"),
     ({"loadBalancerAvgShedderHighThreshold": "60"}, {"bundles": owned(10)}, "to broker-02:8080 (12 %) within 8 rounds"),
