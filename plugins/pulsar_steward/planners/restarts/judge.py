@@ -24,8 +24,6 @@ from pulsar_steward.planners.restarts.model import RestartReason, RestartVerdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.facts.isolation import Isolation
-    from pulsar_steward.facts.room import Burden
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.restarts.facts import RestartFacts
     from pulsar_steward.policy.schema import Policy
@@ -110,7 +108,22 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
     Raises:
         ConfigurationError: If the cluster lists no such broker.
     """
-    return _verdict(facts, _named(facts, broker), policy, _Takers(facts.isolation, policy))
+    broker = _named(facts, broker)
+    reasons = [*_others(facts, broker, policy)]
+    if facts.brokers[broker].read:
+        of_checks = list(reasons_of_checks(facts, broker))
+        reasons += [*_joined(of_checks, facts), *_of_broker(facts, broker), *_takers(facts, broker, policy)]
+    else:
+        failure = facts.brokers[broker].failure or "It did not answer."
+        words = f"{failure} What it holds is not known. If it hangs, it serves nothing, and a restart is the cure."
+        reasons.append(_reason("partial", words, State.UNKNOWN))
+    order = list(State)
+    return RestartVerdict(
+        broker=broker,
+        snapshot_id=facts.meta.snapshot_id,
+        taken_at=facts.meta.taken_at,
+        reasons=tuple(sorted(reasons, key=lambda each: order.index(each.state))),
+    )
 
 
 def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterator[RestartReason]:
@@ -198,24 +211,6 @@ def _named(facts: RestartFacts, broker: str) -> str:
     raise ConfigurationError(f"{broker!r}: the cluster lists no such broker. Listed are {listed}")
 
 
-def _verdict(facts: RestartFacts, broker: str, policy: Policy, takers: _Takers) -> RestartVerdict:
-    reasons = [*_others(facts, broker, policy)]
-    if facts.brokers[broker].read:
-        of_checks = list(reasons_of_checks(facts, broker))
-        reasons += [*_joined(of_checks, facts), *_of_broker(facts, broker), *takers.reasons(facts, broker)]
-    else:
-        failure = facts.brokers[broker].failure or "It did not answer."
-        words = f"{failure} What it holds is not known. If it hangs, it serves nothing, and a restart is the cure."
-        reasons.append(_reason("partial", words, State.UNKNOWN))
-    order = list(State)
-    return RestartVerdict(
-        broker=broker,
-        snapshot_id=facts.meta.snapshot_id,
-        taken_at=facts.meta.taken_at,
-        reasons=tuple(sorted(reasons, key=lambda each: order.index(each.state))),
-    )
-
-
 def _reason(subject: str, words: str, state: State = State.NOTE) -> RestartReason:
     return RestartReason(subject=subject, state=state, words=words, source=_PAGE)
 
@@ -271,56 +266,38 @@ def _of_broker(facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
         yield _reason("leader", words)
 
 
-class _Takers:
-    """Room of the brokers that would take over; worked out once for all brokers that serve the same namespaces."""
-
-    def __init__(self, isolation: Isolation | Unknown, policy: Policy) -> None:
-        self._limits, self._isolation = limits_after_loss(policy), isolation
-        if not isinstance(isolation, Unknown):
-            self._isolation = msgspec.structs.replace(isolation, stopping=frozenset(policy.brokers.draining))
-        self._known: dict[frozenset[frozenset[str]], list[tuple[frozenset[str], Burden]]] = {}
-
-    def reasons(self, facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
-        """Reasons against a restart for lack of room, or who takes over."""
-        now = self._isolation
-        if isinstance(now, Unknown):
-            yield _reason("room", f"{now.reason.capitalize()}.", State.UNKNOWN)
-            return
-        own, then = now.loads[broker], now.without(broker)
-        held = [name for name, topics in (own.topics or {}).items() if topics]
-        if own.topics is not None and not held:
-            yield _reason("room", "It has no topic loaded: nobody has to take anything over.")
-            return
-        if not then.running:
-            yield _reason("room", "No other broker runs: everything is gone until it is back.", State.STOP)
-            return
-        if alone := sorted(name for name in held if not then.left_to(name)):
-            words = f"{named(alone)} may be on no other broker: gone until it is back."
-            yield _reason("room", words, State.STOP)
-        limits = self._limits
-        if _share_hosts(facts):
-            apart = tuple(each for each in limits.resources if each != "cpu")
-            limits = msgspec.structs.replace(limits, resources=apart)
-            words = "Brokers share a host and its processors: the CPU of those that take over is not judged."
-            yield _reason("room", words, State.UNKNOWN)
-        burdens = self._burdens(now, broker)
-        if not burdens and (own.topics is None or {*held} - {*alone}):
-            yield _reason("room", "Who takes over is not known.", State.UNKNOWN)
-        for side, burden in burdens:
-            who = named(sorted(side))
-            short = list(burden.judged(limits, who))
-            if not short:
-                yield _reason("room", f"{who} take over: on average {burden.words(limits)}.")
-            for words, known in short:
-                told = f"No room for its load: {words}." if known else f"{words}."
-                yield _reason("room", told, State.STOP if known else State.UNKNOWN)
-
-    def _burdens(self, now: Isolation, broker: str) -> list[tuple[frozenset[str], Burden]]:
-        """Brokers that take over, and their load; brokers that serve the same leave the same load to the others."""
-        held = now.loads[broker].topics or {}  # of a broker that is draining, or outside of a group, these too
-        theirs = {name: left for name in now.namespaces if broker in (left := now.left_to(name)) or held.get(name)}
-        key = frozenset(theirs.values())
-        if key not in self._known:
-            then = now.without(broker)
-            self._known[key] = [(side | {broker}, then.burden(side)) for side in then.sides(theirs)]
-        return [(side - {broker}, burden) for side, burden in self._known[key]]
+def _takers(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[RestartReason]:
+    """Reasons against a restart for lack of room, or who takes over."""
+    if isinstance(facts.isolation, Unknown):
+        yield _reason("room", f"{facts.isolation.reason.capitalize()}.", State.UNKNOWN)
+        return
+    now = msgspec.structs.replace(facts.isolation, stopping=frozenset(policy.brokers.draining))
+    own, then = now.loads[broker], now.without(broker)
+    held = [name for name, topics in (own.topics or {}).items() if topics]
+    if own.topics is not None and not held:
+        yield _reason("room", "It has no topic loaded: nobody has to take anything over.")
+        return
+    if not then.running:
+        yield _reason("room", "No other broker runs: everything is gone until it is back.", State.STOP)
+        return
+    if alone := sorted(name for name in held if not then.left_to(name)):
+        words = f"{named(alone)} may be on no other broker: gone until it is back."
+        yield _reason("room", words, State.STOP)
+    limits = limits_after_loss(policy)
+    if _share_hosts(facts):
+        apart = tuple(each for each in limits.resources if each != "cpu")
+        limits = msgspec.structs.replace(limits, resources=apart)
+        words = "Brokers share a host and its processors: the CPU of those that take over is not judged."
+        yield _reason("room", words, State.UNKNOWN)
+    # What a broker has that is draining, or outside of a group, counts too.
+    sides = then.sides([name for name in now.namespaces if name in held or broker in now.left_to(name)])
+    if not sides and (own.topics is None or {*held} - {*alone}):
+        yield _reason("room", "Who takes over is not known.", State.UNKNOWN)
+    for side in sides:
+        who, burden = named(sorted(side)), then.burden(side)
+        short = list(burden.judged(limits, who))
+        if not short:
+            yield _reason("room", f"{who} take over: on average {burden.words(limits)}.")
+        for words, known in short:
+            told = f"No room for its load: {words}." if known else f"{words}."
+            yield _reason("room", told, State.STOP if known else State.UNKNOWN)

@@ -153,12 +153,11 @@ class UpgradeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.cursors for each in self.cursors if not types or each.type in types)
 
 
-def upgrade_facts(snapshot: Snapshot, restarts: RestartFacts | None = None) -> UpgradeFacts:
+def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
     """Facts of a diagnosed snapshot.
 
     Args:
         snapshot: The snapshot.
-        restarts: Its facts about restarts; None: they are read.
 
     Raises:
         ConfigurationError: If no broker is left to be upgraded, or the report is not about such a cluster.
@@ -193,7 +192,7 @@ def upgrade_facts(snapshot: Snapshot, restarts: RestartFacts | None = None) -> U
         usages=usages_in(snapshot, shedder),
         owned=traffic_in(snapshot),
         metadata_nodes=nodes.nodes,
-        restarts=restarts or restart_facts(snapshot),
+        restarts=restart_facts(snapshot),
     )
 
 
