@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ANSWERS = {State.STOP: "better not", State.UNKNOWN: "not known", State.NOTE: "may"}
 """A verdict in a word or two, as JSON has it."""
 
-CLOCKS_DIFFER = timedelta(minutes=1)
+AHEAD_AT_MOST = timedelta(minutes=1)
 """Time by which a snapshot may be later than this machine's clock."""
 
 TITLES = {
@@ -37,7 +37,7 @@ TITLES = {
 def judged_at(verdict: RestartVerdict, now: datetime) -> RestartVerdict:
     """The verdict at a later time: an old snapshot tells nothing of now."""
     age = now - verdict.taken_at
-    if -CLOCKS_DIFFER <= age <= STALE_AT_LEAST:
+    if -AHEAD_AT_MOST <= age <= STALE_AT_LEAST:
         return verdict
     apart = seconds_in_words(abs(age.total_seconds()), rounded=True)
     words = (
