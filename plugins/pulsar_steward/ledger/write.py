@@ -16,7 +16,7 @@ from pulsar_steward.ledger.cluster_names import add_name, cluster_names, known_c
 from pulsar_steward.ledger.policies import add_policy
 from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
 from pulsar_steward.ledger.rows import NOES, ApprovedPart, Decision, Grant, Lease, Origin
-from pulsar_steward.ledger.standing import leases_of, noes_since, require_lease, require_standing
+from pulsar_steward.ledger.standing import TOLERATED, leases_of, noes_since, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.cluster import NamedCluster
 from pulsar_steward.model.plan import Plan, changes_digest, goal_digest, parts_of
@@ -294,11 +294,11 @@ class LedgerWriter(ChainWriter):
             return prolonged
 
     def end_lease(self, lease: Lease, at: datetime) -> None:
-        """Ends the lease, if this holder still has it."""
-        table = tables.LEASES
+        """Ends the lease, if this holder still has it, also for whoever reads it by a clock that is slightly behind."""
+        table, over = tables.LEASES, at - TOLERATED
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
-            connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
+            connection.execute(update(table).where(*mine, table.c.expires_at > over).values(expires_at=over))
 
 
 def _free_leases(connection: Connection, known: KnownCluster, at: datetime, but: str | None = None) -> dict[str, Lease]:

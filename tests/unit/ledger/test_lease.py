@@ -167,9 +167,9 @@ def test_a_lease_is_not_prolonged_beside_another_of_its_cluster(engine: Engine, 
 
 
 def test_a_lease_that_was_given_back_is_free(write: LedgerWriter) -> None:
-    """Another writer can take a lease as soon as it was given back."""
+    """Another writer can take a lease as soon as it was given back, also if its clock is slightly behind."""
     write.end_lease(write.take_lease(LOCAL, "one", 60, AT), AT + INSTANT)
-    assert write.take_lease(LOCAL, "two", 60, AT + INSTANT).fence == 2
+    assert write.take_lease(LOCAL, "two", 60, AT).fence == 2
 
 
 def test_who_was_fenced_gives_nothing_back(write: LedgerWriter, read: LedgerReader) -> None:
