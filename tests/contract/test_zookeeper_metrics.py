@@ -12,14 +12,16 @@ from lab.cluster import running_lab
 from lab.ports import LOOPBACK, Ports
 from lab.simulator import ZooKeeperSpec, running_servers
 from lab.testing import need_lab
-from pulsar_steward.collect.metrics import LATER_NAMES, SERIES
+from pulsar_steward.collect.metrics import LATER_NAMES, SERIES, read_endpoint
+from pulsar_steward.model.measures import ZOOKEEPER_VERSION
 from pulsar_steward.pulsar.metrics import Exposition
+from pulsar_steward.pulsar.settings import AdminSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-READ = SERIES["zookeeper"].keys() - set(LATER_NAMES)
+READ = SERIES["zookeeper"].keys() - {*LATER_NAMES, ZOOKEEPER_VERSION}
 
 PROVIDER = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 TOLD_WITHIN_S = 30
@@ -35,18 +37,22 @@ def told(url: str) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the metrics of a real server that a broker works with."""
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The addresses of the metrics and of the admin server of a real ZooKeeper that a broker works with."""
     need_lab()
-    port = Ports(None).take(LOOPBACK, "ZooKeeper's metrics")
+    ports = Ports(None)
+    port, admin = ports.take(LOOPBACK, "ZooKeeper's metrics"), ports.take(LOOPBACK, "ZooKeeper's admin server")
     settings = {
         "metricsProvider.className": PROVIDER,
         "metricsProvider.httpHost": LOOPBACK,
         "metricsProvider.httpPort": str(port),
+        "admin.enableServer": "true",
+        "admin.serverAddress": LOOPBACK,
+        "admin.serverPort": str(admin),
     }
     home: Path = tmp_path_factory.mktemp("zookeeper-metrics")
     with running_lab("zookeeper-metrics", home=home, brokers=1, zookeeper_settings=settings):
-        yield f"http://{LOOPBACK}:{port}/metrics"
+        yield f"http://{LOOPBACK}:{port}/metrics", f"http://{LOOPBACK}:{admin}"
 
 
 def until(seen: Callable[[], bool]) -> bool:
@@ -61,17 +67,27 @@ def until(seen: Callable[[], bool]) -> bool:
 
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
-def test_a_real_server_tells_every_series_that_is_read(real: str) -> None:
+def test_a_real_server_tells_every_series_that_is_read(real: tuple[str, str]) -> None:
     """A real ZooKeeper server reports every series that Steward reads, also the one that counts log lines."""
-    assert set(told(real)) == set(READ)
+    assert set(told(real[0])) == set(READ)
 
 
 @pytest.mark.live
 @pytest.mark.extended("tests/contract/test_metrics.py")
-def test_a_broker_makes_a_real_server_count(real: str) -> None:
+def test_a_real_admin_server_tells_its_version(real: tuple[str, str]) -> None:
+    """Which its metrics do not."""
+    (piece,) = read_endpoint(AdminSettings(urls=(real[1],)), f"zookeeper_admin={real[1]}", 1)
+    assert piece.rows.column("labels_json").to_pylist() == ['{"version":"3.9.3"}']
+
+
+@pytest.mark.live
+@pytest.mark.extended("tests/contract/test_metrics.py")
+def test_a_broker_makes_a_real_server_count(real: tuple[str, str]) -> None:
     """A running broker makes a real ZooKeeper server count reads, writes, forced writes and nodes."""
-    assert until(lambda: all(told(real)[f"{name}_count"] > 0 for name in ("readlatency", "updatelatency", "fsynctime")))
-    values = told(real)
+    assert until(
+        lambda: all(told(real[0])[f"{name}_count"] > 0 for name in ("readlatency", "updatelatency", "fsynctime"))
+    )
+    values = told(real[0])
     assert values["znode_count"] > 10
     assert values["outstanding_requests"] >= 0
     for name in ("readlatency", "updatelatency", "fsynctime"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from pulsar_steward.model.measures import (
     SIZE_LIMIT,
     WRITES_OVER_A_SECOND,
     WRITES_UNDER_A_SECOND,
+    ZOOKEEPER_VERSION,
 )
 from pulsar_steward.model.tables import METRICS
 from pulsar_steward.model.units import MIB
@@ -85,17 +87,20 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
 
 
 def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[TableBatch]:
-    """Reads the metrics of a bookie or ZooKeeper, and yields rows of `metrics`.
+    """Reads the metrics of a bookie or ZooKeeper, or the version of a ZooKeeper server, and yields rows of `metrics`.
 
     Args:
         settings: Time limits; the token is not sent.
-        named: ``kind=url``, as in the policy's `collect.metrics_urls`.
+        named: ``kind=url``, as in the policy's `collect.metrics_urls`; ``zookeeper_admin`` is ZooKeeper's admin server.
         most_megabytes: Maximum size to read, in megabytes.
     """
     kind, _, url = named.partition("=")
     parts = urlsplit(url)
     path = parts.path or "/metrics"
     with endpoint(settings, f"{parts.scheme}://{parts.netloc}") as transport:
+        if kind == "zookeeper_admin":
+            yield from Metrics(True, list(_version_of_zookeeper(transport, parts.path))).rows(parts.netloc, "zookeeper")
+            return
         who = cast("Kind", kind)
         metrics = read_metrics(lambda: transport.pieces(path), who, most_megabytes)
         if who == "bookie" and metrics.whole:
@@ -109,15 +114,28 @@ def _settings_of_bookie(transport: Transport, prefix: str) -> Iterator[Sample]:
     BookKeeper's HTTP server (`httpServerEnabled`) serves metrics as well, at the same address, and tells the settings
     of the configuration file. Without it, the metrics have a server that knows nothing else.
     """
-    try:
-        told = transport.get_here(f"{prefix}/api/v1/config/server_config").decoded(dict[str, Any])
-    except (AdminError, *UNFIT) as error:
-        log.info("settings of a bookie are not told: %s", error)
-        return
+    told = _document(transport, f"{prefix}/api/v1/config/server_config", "settings of a bookie")
     for name in BOOKIE_SETTINGS:
         value = str(told.get(name, ""))
         if value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS:
             yield Sample(name, {}, float(value))
+
+
+def _version_of_zookeeper(transport: Transport, path: str) -> Iterator[Sample]:
+    """The version of a ZooKeeper server as a sample; its metrics are numbers, so its admin server alone tells it."""
+    told = _document(transport, path.rstrip("/") or "/commands/srvr", "the version of a ZooKeeper server")
+    version = re.match(r"\d{1,3}\.\d{1,3}\.\d{1,3}", str(told.get("version", "")), re.ASCII)
+    if version:
+        yield Sample(ZOOKEEPER_VERSION, {"version": version[0]}, 1.0)
+
+
+def _document(transport: Transport, path: str, what: str) -> dict[str, Any]:
+    """A JSON document of a server; empty, with a line in the log, where it does not serve one."""
+    try:
+        return transport.get_here(path).decoded(dict[str, Any])
+    except (AdminError, *UNFIT) as error:
+        log.info("not told: %s: %s", what, error)
+        return {}
 
 
 # A series is added with the check that needs it, and removed with it:
@@ -203,7 +221,12 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
-BOOKIE_SETTINGS = ("dbStorage_writeCacheMaxSizeMb",)
+BOOKIE_SETTINGS = (
+    "dbStorage_readAheadCacheMaxSizeMb",
+    "dbStorage_writeCacheMaxSizeMb",
+    "maxPendingAddRequestsPerThread",
+    "maxPendingReadRequestsPerThread",
+)
 """Settings of bookies that are stored like series: numbers, as the document may hold secrets."""
 
 MAX_DIGITS = 15
@@ -240,6 +263,7 @@ _OF_ZOOKEEPER = (
     "updatelatency_count",
     "updatelatency_sum",
     "znode_count",
+    ZOOKEEPER_VERSION,
 )
 
 SERIES: dict[Kind, dict[str, float | None]] = {

@@ -37,6 +37,9 @@ STARTED = "process_start_time_seconds"
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
 """State of a bookie, by its own metrics: 1 takes writes, 0 is read-only, -1 is not registered, so gets no writes."""
 
+ZOOKEEPER_VERSION = "zookeeper_version"
+"""Version of a ZooKeeper server, in the label `version`: no series of its own, but told by its admin server."""
+
 PRODUCERS = "pulsar_producers_count"
 """Connected producers of a topic; every loaded topic has it."""
 

@@ -231,7 +231,9 @@ class TrendsPolicy(Section):
     most_snapshots: int = number(96, "a day of them, at one every 15 minutes", ge=2, le=1000)
 
 
-MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper|autorecovery)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
+MetricsUrl = Annotated[
+    str, Field(pattern=r"^(bookie|zookeeper|zookeeper_admin|autorecovery)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")
+]
 """Address of a server's metrics: ``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``.
 
 ``autorecovery=...`` is a process that runs BookKeeper's auto recovery without a bookie.
@@ -259,7 +261,9 @@ class CollectPolicy(Section):
     positions_from_megabytes: int = number(10, "bytes in and out, 10^6 a second; the same")
     metrics_megabytes: int = number(200, "of one broker's Prometheus text, read at most", le=4096)
     metrics_urls: tuple[MetricsUrl, ...] = Field(
-        (), description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token"
+        (),
+        description="of bookies, ZooKeeper and autorecovery: `bookie=http://host:8000/metrics`; without a token. "
+        "`zookeeper_admin=http://host:9990`: ZooKeeper's admin server, which tells its version",
     )
 
 

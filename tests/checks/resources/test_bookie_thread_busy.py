@@ -54,6 +54,11 @@ def bookie_queue(pool: str, thread: int, queued: int) -> dict[str, Any]:
     }
 
 
+def refusing(kind: str, refuses_from: float) -> list[dict[str, Any]]:
+    """Setting of bookie k:1: from so many waiting requests of a kind on it refuses further ones; 0: never."""
+    return samples({f"maxPending{kind}RequestsPerThread": refuses_from}, "k:1", "bookie")
+
+
 CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
     "quick writes": (writes(631, 4), None, False),
     "just below": (writes(951, 49), None, False),
@@ -73,6 +78,26 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
     "a short queue": ([*writes(10, 0), bookie_queue("BookieWriteThreadPool", 0, 999)], None, False),
     "a long queue": ([*writes(10, 0), bookie_queue("BookieWriteThreadPool", 0, 1000)], Severity.WARNING, False),
     "a very long queue": ([*writes(10, 0), bookie_queue("BookieWriteThreadPool", 0, 5000)], Severity.CRITICAL, False),
+    "a queue that is soon full": (
+        [*writes(10, 0), bookie_queue("BookieWriteThreadPool", 0, 250), *refusing("Add", 2500)],
+        Severity.WARNING,
+        False,
+    ),
+    "a queue that is half full": (
+        [*writes(10, 0), bookie_queue("BookieReadThreadPool", 0, 1250), *refusing("Read", 2500)],
+        Severity.CRITICAL,
+        False,
+    ),
+    "the setting of another pool": (
+        [*writes(10, 0), bookie_queue("BookieReadThreadPool", 0, 999), *refusing("Add", 2500)],
+        None,
+        False,
+    ),
+    "a queue without end": (
+        [*writes(10, 0), bookie_queue("BookieReadThreadPool", 0, 999), *refusing("Read", 0)],
+        None,
+        False,
+    ),
 }
 
 
@@ -92,7 +117,12 @@ def test_what_it_says(golden: Golden) -> None:
     longest = bookie_queue("BookieWriteThreadPool", 120, 5000)
     three = [{"broker": name, "read": True} for name in ("a:1", "b:1", "c:1")]
     worst = judge_rows(check.CHECK, {"brokers": three, "metrics": [*slow, *many, longest]})
-    cases = {"a busy thread of a pool that is not": busy, "queues of threads are not shown": writes(100, 0)}
+    refused = [*writes(10, 0), bookie_queue("BookieReadThreadPool", 0, 1250), *refusing("Read", 2500)]
+    cases = {
+        "a busy thread of a pool that is not": busy,
+        "requests would be refused": refused,
+        "queues of threads are not shown": writes(100, 0),
+    }
     each = {rule: judge_rows(check.CHECK, {"brokers": BROKERS, "metrics": rows}) for rule, rows in cases.items()}
     golden(told({**each, "more than a hundred": worst}))
     assert [finding.subject for finding in worst.findings[:5]] == ["c:1", "k:1", "b:1", "a:1", "k:1"]

@@ -46,5 +46,8 @@ def test_what_it_says(golden: Golden) -> None:
     """A bookie is judged by its metrics too, and the fullest process comes first."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
     metrics = memory("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
+    caches = {direct_memory.WRITE_CACHE: 256.0, direct_memory.READ_CACHE: 128.0}
+    with_caches = [*metrics, *samples(caches, "bookie:1", "bookie")]
     cases: dict[str, Rows] = {"a bookie and a broker": {"brokers": brokers, "metrics": metrics}, "no process": {}}
+    cases["a bookie tells its settings"] = {"brokers": brokers, "metrics": with_caches}
     golden(told({rule: judge_rows(direct_memory.DIRECT_MEMORY_PRESSURE, rows) for rule, rows in cases.items()}))

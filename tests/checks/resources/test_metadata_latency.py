@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.checks.resources import metadata_latency as check
 from pulsar_steward.checks.resources import metadata_latency as series
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.measures import STARTED
+from pulsar_steward.model.measures import STARTED, ZOOKEEPER_VERSION
 from tests.builders import NOW
 from tests.checks.conftest import judge_rows, minutes_ago, outcome, severity_of, told
 
@@ -151,12 +151,18 @@ def test_what_it_says(golden: Golden) -> None:
     """The store is told from the broker; 10 slow ones and 30 of 5 s lose 160 s at least."""
     waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
     slow = {"brokers": BROKERS, "metrics": timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits}
+    versions = [
+        {"source": f"{host}:9990", "source_kind": "zookeeper", "series": ZOOKEEPER_VERSION, "value": 1.0}
+        | {"labels_json": json.dumps({"version": version})}
+        for host, version in (("z1", "3.4.14"), ("z2", "3.10.0"), ("z3", "3.6.2"), ("z4", "3.6.3"))
+    ]
     stalled, old = counted(MONTH + 100_000, slow=40, stalled=30, lost=800), counted(MONTH, **OLD)
     cases: dict[str, tuple[Any, ...]] = {
         "the slowest kind, and what waits in the broker": (slow,),
         "time lost since the snapshot before": (stalled, None, [minutes_ago(15, counted(MONTH))]),
         "the snapshot before is too near": (old, None, [minutes_ago(1, old)]),
         "large nodes": (slow | LARGE,),
+        "old servers": (slow | {"metrics": [*slow["metrics"], *versions]},),
         "it is too long ago": (old, None, [minutes_ago(130, old)]),
     }
     golden(told({rule: judge_rows(check.CHECK, *case) for rule, case in cases.items()}))

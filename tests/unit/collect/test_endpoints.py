@@ -42,6 +42,31 @@ def test_a_bookie_tells_one_of_its_settings(told: Reply, size: float | None, pat
         assert [each.authorization for each in bookie.asked] == [None, None]
 
 
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        (answer({"version": "3.9.3-c26634f, built on 2024-10-17"}), "3.9.3"),
+        (answer({"version": "<b>"}), None),
+        (answer({}), None),
+        (answer(status=404), None),
+    ],
+    ids=["told", "no version", "not told", "no admin server"],
+)
+def test_an_admin_server_of_zookeeper_tells_its_version(told: Reply, version: str | None) -> None:
+    """And nothing else is asked or kept; its address may be given with or without a path."""
+    with scripted_brokers() as make:
+        server = make()
+        server.on("/commands/srvr", told)
+        settings = AdminSettings(urls=("https://broker:8443",), token=SecretStr("a-made-up-token"))
+        for path in ("", "/", "/commands/srvr"):
+            pieces = list(read_endpoint(settings, f"zookeeper_admin={server.url}{path}", 10))
+            rows = [row for piece in pieces for row in piece.rows.to_pylist()]
+            told_there = [(row["source_kind"], row["series"], row["labels_json"]) for row in rows]
+            labels = f'{{"version":"{version}"}}'
+            assert told_there == ([("zookeeper", "zookeeper_version", labels)] if version else [])
+        assert {(each.path, each.authorization) for each in server.asked} == {("/commands/srvr", None)}
+
+
 def test_only_bookies_are_asked_for_settings() -> None:
     """ZooKeeper has no such address."""
     with scripted_brokers() as make:

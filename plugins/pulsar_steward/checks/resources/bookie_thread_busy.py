@@ -55,13 +55,30 @@ pooled as (
     select *, sum(queued) over pool as all_queued, count(*) over pool as threads
     from (select *, regexp_replace(thread, '[-_]OrderedExecutor.*$', '') as pool from shown)
     window pool as (partition by source, pool))
-select source, source_kind, thread, queued,
+select source, source_kind, pool, thread, queued,
     if(threads > 1, (all_queued - queued) / (threads - 1), null) as others_mean
 from pooled
 """
 """Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
 
-BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
+REFUSING = {
+    "BookieWriteThreadPool": "maxPendingAddRequestsPerThread",
+    "BookieReadThreadPool": "maxPendingReadRequestsPerThread",
+}
+"""Settings of a bookie by pool: how many requests may wait for a thread before further ones are refused; 0: any."""
+
+BUSY = f"""
+with queues as ({QUEUES}),
+limits as (
+    select source, series as setting, max(value)::bigint as refuses_from from process_samples
+    where series in ({", ".join(f"'{setting}'" for setting in REFUSING.values())}) and value > 0 group by all)
+select queues.* exclude (pool), refuses_from, setting,
+    if(queued >= least($critical_queued_tasks, refuses_from / 2), 2, 1) as rank
+from queues left join limits on queues.source = limits.source
+    and setting = case pool {" ".join(f"when '{pool}' then '{setting}'" for pool, setting in REFUSING.items())} end
+where queued >= least($warning_queued_tasks, refuses_from / 10)
+"""
+"""Threads for which many tasks wait; fewer are many where the bookie refuses requests earlier than by default."""
 
 SLOW_BEFORE = slow_before("writes", WRITES)
 SLOW = slow_of("writes", "slow_before")
@@ -173,9 +190,9 @@ class BookieThreadBusyPolicy(SlowEventsPolicy):
     """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
     warning_queued_tasks: int = number(
-        1000, "tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
+        1000, "tasks that wait for one thread, or a tenth of the number from which its bookie refuses further ones"
     )
-    critical_queued_tasks: int = number(5000, "the same, at half of that")
+    critical_queued_tasks: int = number(5000, "the same, or half of that number")
     minimum_waiting_seconds: int = number(
         1, "entries of a topic that wait to be written, as seconds of what is produced to it"
     )
@@ -189,7 +206,7 @@ class BookieThreadBusyPolicy(SlowEventsPolicy):
 
 
 FOUND = """
-select *, 'queue' as kind, if(queued >= $critical_queued_tasks, 2, 1) as rank from busy
+select *, 'queue' as kind from busy
 union all by name
 select *, 'slow' as kind from slow
 union all by name
@@ -236,6 +253,8 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
         words += (
             ", the only one of its pool" if mean is None else f"; for the others of its pool {mean:,.0f} on average"
         )
+        if row["refuses_from"] is not None:
+            words += f"; further requests are refused from {row['refuses_from']:,} on ({row['setting']})"
     elif row["kind"] == "journal":
         figures = {"journal_milliseconds": int(row["journal_ms"])}
         words = (

@@ -29,16 +29,22 @@ class DirectMemoryPressurePolicy(Section):
 USED = "jvm_memory_direct_bytes_used"
 LIMIT = "jvm_memory_direct_bytes_max"
 
+WRITE_CACHE, READ_CACHE = "dbStorage_writeCacheMaxSizeMb", "dbStorage_readAheadCacheMaxSizeMb"
+"""Settings of bookies: sizes of caches in direct memory, in MiB."""
+
+_FIGURES = {"used_bytes": USED, "limit_bytes": LIMIT, "write_cache": WRITE_CACHE, "read_cache": READ_CACHE}
+
 MEASURED = f"""
 select * from (
-    select source, source_kind, max(value) filter (series = '{USED}') as used_bytes,
-        max(value) filter (series = '{LIMIT}') as limit_bytes
-    from process_samples where series in ('{USED}', '{LIMIT}') group by source, source_kind)
+    select source, source_kind,
+        {", ".join(f"max(value) filter (series = '{series}') as {name}" for name, series in _FIGURES.items())}
+    from process_samples where series in ({", ".join(f"'{series}'" for series in _FIGURES.values())})
+    group by source, source_kind)
 where limit_bytes > 0 and used_bytes is not null
 """
 
 MEMORY = """
-select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes,
+select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes, write_cache, read_cache,
     coalesce(used_bytes * 100 / limit_bytes, direct_memory_percent) as percent
 from measured full join (select broker as source, direct_memory_percent from brokers where read) using (source)
 """
@@ -53,7 +59,10 @@ FOUND = "select *, percent >= $critical_percent as critical from memory where pe
 def _evidence(row: Row) -> str:
     known = row["used_bytes"] is not None
     of_limit = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
-    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}."
+    caches = {WRITE_CACHE: row["write_cache"], READ_CACHE: row["read_cache"]}
+    set_there = [f"{setting}={size:.0f}" for setting, size in caches.items() if size is not None]
+    within = f", with {' and '.join(set_there)}" if set_there else ""
+    return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}{within}."
 
 
 def _quiet(queried: Queried, _context: CheckContext[DirectMemoryPressurePolicy]) -> str:

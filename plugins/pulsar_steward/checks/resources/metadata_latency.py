@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Query, RowCheck, if_any, if_none, ranked, silent_in
 from pulsar_steward.checks.earlier import ComparingPolicy, growth, in_time, looking_back, since_words
-from pulsar_steward.model.measures import STARTED
+from pulsar_steward.model.measures import STARTED, ZOOKEEPER_VERSION
 from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import KIB, bytes_in_words, counted, named, seconds_in_words
@@ -126,6 +126,16 @@ where parts * {NODE_PART_BYTES} >= $large_node_kilobytes * {KIB}
 """
 """Large nodes of the metadata store, by the broker that reads and writes them."""
 
+OLDEST_QUICK_VERSION = (3, 6, 3)
+"""Version of ZooKeeper with which answers were quick again for 10,000 clients on a partition (docs/knowledge.md C)."""
+
+OLD_SERVERS = f"""
+select source as server, labels_json->>'version' as version from process_samples
+where series = '{ZOOKEEPER_VERSION}'
+    and string_split(labels_json->>'version', '.')::integer[] < {list(OLDEST_QUICK_VERSION)}
+"""
+"""ZooKeeper servers that are older than `OLDEST_QUICK_VERSION`."""
+
 SPANS = f"""
 with told as ({in_time("timed", "timed_before")}),
 spans as ({growth("told", KEYS, COUNTERS)}),
@@ -174,7 +184,8 @@ worst as (
     qualify row_number() over (
         partition by source, source_kind, store
         order by rank desc, mean_ms desc nulls last, lost_seconds desc, operation desc) = 1)
-select worst.*, wait_ms, nodes from worst left join waiting using (source, store)
+select worst.*, wait_ms, nodes, (select list(servers order by server) from old_servers servers) as old_servers
+from worst left join waiting using (source, store)
     left join (select source, list({'node': node, 'parts': parts, 'part': part} order by parts desc, node) as nodes
         from nodes group by source) using (source)
 """
@@ -215,7 +226,14 @@ def _sentence(row: Row) -> str:
     if row["wait_ms"] is not None:
         waits = f"before they are sent, they wait {row['wait_ms']:,.0f} ms on average"
         parts.append(f"{waits} in the {row['source_kind']} itself")
-    return "; ".join(parts) + "." + _large_nodes(row["nodes"] or ())
+    return "; ".join(parts) + "." + _large_nodes(row["nodes"] or ()) + _old_servers(row["old_servers"] or ())
+
+
+def _old_servers(servers: Sequence[Row]) -> str:
+    if not servers:
+        return ""
+    told = named([f"{each['server']} ({each['version']})" for each in servers])
+    return f" ZooKeeper is older than {'.'.join(map(str, OLDEST_QUICK_VERSION))} there: {told}."
 
 
 def _large_nodes(nodes: Sequence[Row]) -> str:
@@ -251,6 +269,7 @@ CHECK = RowCheck(
         "waiting": Query(WAITING),
         "heard": Query(HEARD),
         "nodes": Query(NODES, worst_first="parts desc, node, source"),
+        "old_servers": Query(OLD_SERVERS),
     },
     earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
