@@ -44,7 +44,7 @@ demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|
 	@$(JAVA) $(BIN)/python -m lab.demo --scenario $(SCENARIO) --answer $(ANSWER)
 
 .PHONY: check
-check: lint ## In some minutes: style, types, and all tests that need no Java, Airflow, PostgreSQL or browser
+check: lint ## In three minutes: style, types, and all quick tests that need no Java, Airflow, PostgreSQL or browser
 	@$(PYTEST) --tier check $(PYTEST_ARGS)
 
 .PHONY: test

@@ -3,7 +3,7 @@
 A test with the marker ``extended`` is a sample or a variant of what tests of the gate prove, and the marker names
 these. In the folders `VARIED` the further parameters of a test are such variants of its first. `tests/README.md` says
 which changes call for which extended tests; this file reads that table. `make check` runs the tests of the gate that
-need no `REAL_PARTS`.
+need no `REAL_PARTS`, without the `LONG` ones; who names tests or folders gets these, too.
 
 ``python -m tests.tiers called-for PATH...`` prints the extended tests that changes of these paths call for, and
 ``python -m tests.tiers moved`` the table of all extended tests with what proves the same in the gate.
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 README = Path(__file__).with_name("README.md")
+LONG = Path(__file__).with_name("long_tests.txt")
+"""Tests that take over a second, which `make check` leaves to the gate; written with the budgets (`budgets.py`)."""
+
 MARKER = "extended"
 VARIED = (
     "tests/apply",
@@ -189,10 +192,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     for item in _variants(items):
         item.add_marker(MARKER)
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    long = set(LONG.read_text(encoding="utf-8").splitlines()) if tier == "check" and whole else set()
     chosen: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
-        (chosen if _is_chosen(item, tier, starts) else left_out).append(item)
+        (chosen if _is_chosen(item, tier, starts) and item.nodeid not in long else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = chosen
 
