@@ -1,20 +1,27 @@
-"""Twice guarded: right before the call the guards look at the live cluster, and one veto stops the whole batch."""
+"""Twice guarded: right before the call guards look at the live cluster, and one veto stops the whole batch."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, ReplicatorSpec, TopicSpec
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.live_topics import _figures_in_metrics
 from pulsar_steward.errors import BrokenAnswer
+from pulsar_steward.model.measures import SIZE_LIMIT
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar.metrics import Sample
+from tests.apply.refusals import assert_done_unless, assert_stopped, outcome_on
 from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, quick_policy, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
@@ -219,3 +226,141 @@ def test_isolation_policies_of_another_shape_are_no_answer(site: Worksite) -> No
 def assert_says(words: str, pattern: str) -> None:
     """Looks for a pattern, and shows the words where it is not in them."""
     assert re.search(pattern, words), words
+
+
+def a_site(folder: Path, *versions: str) -> AbstractContextManager[Worksite]:
+    """Three brokers, the first of which run these versions, and the others 4.0.7."""
+    return a_worksite(folder, replace(SKEWED, versions=versions))
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (("2.10.4",) * 3, "version_tried: Pulsar 2.10.4 has no `destinationBroker`"),
+        (("4.0.7", "no version"), "which version of Pulsar"),
+    ],
+)
+def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tuple[str, ...], reason: str) -> None:
+    with a_site(tmp_path, *versions) as site:
+        outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+        assert said(outcomes) == ["refused", "refused"]
+        assert reason in outcomes[0].reason
+        assert site.untouched()
+
+
+def test_brokers_that_do_not_tell_the_topics_of_a_bundle_are_refused_for_their_version(tmp_path: Path) -> None:
+    with a_site(tmp_path, *(("2.10.4",) * 3)) as site:
+        site.simulator.faults.add(Fault(Answer(404), "topicHashPositions", times=None))
+        (outcome,) = site.carry_out(site.approved(site.move("0x00000000_0xffffffff", namespace="shop/orders")))
+        assert "version_tried: Pulsar 2.10.4 has no `destinationBroker`" in outcome.reason
+
+
+def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0))
+        site.simulator.faults.add(Fault(Answer(500), path="/brokers/version", broker_id=site.brokers[2], times=None))
+        assert_stopped(site, plan, "refused", f"/brokers/version at {site.brokers[2]}: 500")
+
+
+def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0), site.move(1, 2))
+        site.simulator.requests.clear()
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        asked = [record.broker_id for record in site.simulator.requests.all() if record.path.endswith("/version")]
+        assert sorted(asked) == sorted(site.brokers)
+
+
+WHOLE = "0x00000000_0xffffffff"
+IN_MEMORY = {
+    "delayedDeliveryTrackerFactoryClassName": "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+}
+
+
+def topic(**subscription: Any) -> TopicSpec:
+    """A topic with two producers, whose messages are of 100 bytes, and a subscription."""
+    return TopicSpec("t", producers=2, subscriptions=(SubscriptionSpec("s", **subscription),))
+
+
+DEFAULTS = {"backlogQuotaDefaultLimitBytes": "10000", "backlogQuotaDefaultRetentionPolicy": "producer_exception"}
+CASES: dict[str, tuple[TopicSpec, dict[str, str], str | None]] = {
+    "over a quota of the brokers": (topic(backlog=200), DEFAULTS, "producers_return: PRODUCERS COULD NOT COME BACK"),
+    "far from it": (topic(backlog=50), DEFAULTS, None),
+    "an index in memory": (
+        topic(backlog=5_000_000, delayed=5_000_000),
+        IN_MEMORY,
+        "delayed_index: 114.44 MiB of delayed messages' indexes are in memory alone, more than 64 MiB",
+    ),
+    "an index in buckets": (topic(backlog=5_000_000, delayed=5_000_000), {}, None),
+}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told in metrics", "asked by topic"])
+@pytest.mark.parametrize(("spec", "running", "words"), CASES.values(), ids=CASES)
+def test_a_move_that_would_do_harm_is_refused(
+    tmp_path: Path, spec: TopicSpec, running: dict[str, str], words: str | None, *, told: bool
+) -> None:
+    configuration = {**running, "exposeTopicLevelMetricsInPrometheus": str(told).lower()}
+    cluster = with_topics(spec, bundles=1, owner=0, configuration=configuration)
+    assert_done_unless(outcome_on(tmp_path, cluster, lambda site: site.move(WHOLE, namespace="shop/orders")), words)
+
+
+def with_topics(*topics: TopicSpec, bundles: int, owner: int | None = None, **fields: Any) -> ClusterSpec:
+    """The usual cluster, whose namespace `shop/orders` has these topics."""
+    return replace(
+        SKEWED, namespaces=(NamespaceSpec("shop/orders", bundles=bundles, owner=owner, topics=topics),), **fields
+    )
+
+
+def setting(name: SettingName, after: Setting) -> ChangeSetting:
+    """A setting of `shop/orders` that is not set yet."""
+    return ChangeSetting(namespace="shop/orders", name=name, before=None, after=after)
+
+
+EVICT = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.EVICT))
+HOLD = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD))
+EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
+
+
+@pytest.mark.parametrize(
+    ("change", "subscription", "last", "words"),
+    [
+        (HOLD, {"backlog": 9, "delayed": 9}, {}, None),
+        (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
+        (EXPIRE, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
+        (EXPIRE, {"backlog": 9}, {}, None),
+        (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check"),
+    ],
+    ids=["hold", "evict", "expire", "nothing delayed", "one broker does not check"],
+)
+def test_a_setting_that_would_do_harm_is_refused(
+    tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], last: dict[str, str], words: str | None
+) -> None:
+    cluster = with_topics(topic(**subscription), bundles=4, own_settings=({}, {}, last))
+    assert_done_unless(outcome_on(tmp_path, cluster, change), words)
+
+
+@pytest.mark.parametrize(("backlog", "size"), [(95, "9.28 KiB"), (8, None)], ids=["large", "small"])
+def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, backlog: int, size: str | None) -> None:
+    ours = TopicSpec("ours", partitions=2, producers=1, subscriptions=(SubscriptionSpec("s", backlog=backlog),))
+    other = TopicSpec("ours-too", subscriptions=(SubscriptionSpec("s", backlog=10_000),))
+    change = ChangeSetting(
+        namespace="shop/orders",
+        topic="persistent://shop/orders/ours",
+        name=SettingName.SIZE_QUOTA,
+        before=None,
+        after=BacklogQuota(limit_bytes=10_000, policy=QuotaPolicy.HOLD),
+    )
+    row = outcome_on(tmp_path, with_topics(ours, other, bundles=2), change)
+    assert_done_unless(row, size)
+    assert size is None or row.reason.startswith("quota_room: ")
+
+
+def test_series_with_a_label_for_the_partition_are_put_to_their_partition() -> None:
+    whole, second = "persistent://shop/orders/t", "persistent://shop/orders/t-partition-1"
+    samples = [
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "1"}, 1000.0),
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "-1"}, 2000.0),
+    ]
+    found = _figures_in_metrics(samples, {whole, second})
+    assert (found[whole]["limit_bytes"], found[second]["limit_bytes"]) == (2000, 1000)
