@@ -15,8 +15,8 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
-from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
+from pulsar_steward.orchestration.batch_tasks import ApplyBatch
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, REJECT
 from pulsar_steward.orchestration.question_trigger import END

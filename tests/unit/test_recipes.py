@@ -34,7 +34,7 @@ def blocks_of(title: str) -> list[str]:
 
 def copied(folder: Path, *parts: str) -> Path:
     """Copies parts of the project there, such as ``lab``; returns the copy of the library."""
-    for part in (LIBRARY, *parts):
+    for part in (str(LIBRARY), *parts):
         shutil.copytree(ROOT / part, folder / part)  # with what Python has compiled
     return folder / LIBRARY
 

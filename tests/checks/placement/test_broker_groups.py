@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.placement.broker_groups import CHECK
+from pulsar_steward.checks.placement.broker_load import CHECK
 from tests.builders import NOW, a_policy
 from tests.checks.conftest import judge_rows, told
 

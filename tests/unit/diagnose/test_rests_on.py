@@ -13,8 +13,14 @@ from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.diagnose import runner
-from pulsar_steward.diagnose.diagnosing import Diagnosis, FindingAge, diagnose, with_history
-from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
+from pulsar_steward.diagnose.diagnosing import (
+    Diagnosis,
+    FindingAge,
+    SnapshotSources,
+    diagnose,
+    run_checks,
+    with_history,
+)
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, SNAPSHOT
 from pulsar_steward.policy.schema import Policy
