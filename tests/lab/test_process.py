@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
@@ -17,7 +18,9 @@ from lab import process
 from lab.cluster import Lab
 from lab.errors import LabExistsError, PartFailedError, PortTakenError
 from lab.model import ProcessId
+from lab.spark_cluster import running_spark
 from lab.store import StateFile
+from lab.testing import need_java
 from lab.waiting import wait_until
 
 SLEEP = ["sleep", "300"]
@@ -217,3 +220,24 @@ def test_a_taken_port_is_found_before_anything_is_started(java: Java, tmp_path: 
         with pytest.raises(PortTakenError, match=f"port {port} .*wanted for ZooKeeper"):
             Lab.start(home=tmp_path, base_port=port)
     assert not (tmp_path / "lab").exists()
+
+
+PARTS = ("org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker")
+
+
+@pytest.mark.spark
+def test_a_cluster_that_does_not_come_up_leaves_nothing(tmp_path: Path) -> None:
+    need_java()
+    with (
+        pytest.raises(PartFailedError, match="Spark's worker-1 ended"),
+        running_spark(tmp_path, workers=1, memory_mb=0),
+    ):
+        pytest.fail("a worker without memory cannot start")
+    assert not [command for command in commands() if any(part in command for part in PARTS)]
+
+
+def commands() -> Iterator[str]:
+    """The command lines of all processes below this one; Spark's of other tests are among them."""
+    for each in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile
+            yield " ".join(each.cmdline())
