@@ -12,7 +12,7 @@ from pulsar_steward.checks.check import Check, CheckContext, Judgement, Queried,
 from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.diagnose import runner
+from pulsar_steward.diagnose import diagnosing
 from pulsar_steward.diagnose.diagnosing import (
     Diagnosis,
     FindingAge,
@@ -45,7 +45,7 @@ REGISTERED: dict[str, Check] = {}
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry with the made-up checks as well."""
-    monkeypatch.setattr(runner, "BY_ID", ChainMap(REGISTERED, BY_ID))
+    monkeypatch.setattr(diagnosing, "BY_ID", ChainMap(REGISTERED, BY_ID))
 
 
 class Named(Check):
