@@ -1,20 +1,40 @@
-"""Twice guarded: right before the call the guards look at the live cluster, and one veto stops the whole batch."""
+"""Twice guarded: right before the call guards look at the live cluster, and one veto stops the whole batch."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
-from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, ReplicatorSpec, TopicSpec
+from lab.simulator import (
+    Answer,
+    ClusterSpec,
+    Fault,
+    LoadSpec,
+    NamespaceSpec,
+    ReplicatorSpec,
+    SubscriptionSpec,
+    TopicSpec,
+)
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.live_topics import _figures_in_metrics
 from pulsar_steward.errors import BrokenAnswer
-from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, quick_policy, said
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.measures import SIZE_LIMIT
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.metrics import Sample
+from pulsar_steward.pulsar.writer import Writer
+from tests.apply.refusals import assert_done_unless, assert_stopped, outcome_on
+from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, permitted, quick_policy, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pulsar_steward.model.plan import Plan
@@ -219,3 +239,238 @@ def test_isolation_policies_of_another_shape_are_no_answer(site: Worksite) -> No
 def assert_says(words: str, pattern: str) -> None:
     """Looks for a pattern, and shows the words where it is not in them."""
     assert re.search(pattern, words), words
+
+
+def a_site(folder: Path, *versions: str) -> AbstractContextManager[Worksite]:
+    """Three brokers, the first of which run these versions, and the others 4.0.7."""
+    return a_worksite(folder, replace(SKEWED, versions=versions))
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (("2.10.4",) * 3, "version_tried: Pulsar 2.10.4 has no `destinationBroker`"),
+        (("4.0.7", "no version"), "which version of Pulsar"),
+    ],
+)
+def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tuple[str, ...], reason: str) -> None:
+    with a_site(tmp_path, *versions) as site:
+        outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+        assert said(outcomes) == ["refused", "refused"]
+        assert reason in outcomes[0].reason
+        assert site.untouched()
+
+
+def test_brokers_that_do_not_tell_the_topics_of_a_bundle_are_refused_for_their_version(tmp_path: Path) -> None:
+    with a_site(tmp_path, *(("2.10.4",) * 3)) as site:
+        site.simulator.faults.add(Fault(Answer(404), "topicHashPositions", times=None))
+        (outcome,) = site.carry_out(site.approved(site.move("0x00000000_0xffffffff", namespace="shop/orders")))
+        assert "version_tried: Pulsar 2.10.4 has no `destinationBroker`" in outcome.reason
+
+
+def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0))
+        site.simulator.faults.add(Fault(Answer(500), path="/brokers/version", broker_id=site.brokers[2], times=None))
+        assert_stopped(site, plan, "refused", f"/brokers/version at {site.brokers[2]}: 500")
+
+
+def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0), site.move(1, 2))
+        site.simulator.requests.clear()
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        asked = [record.broker_id for record in site.simulator.requests.all() if record.path.endswith("/version")]
+        assert sorted(asked) == sorted(site.brokers)
+
+
+WHOLE = "0x00000000_0xffffffff"
+IN_MEMORY = {
+    "delayedDeliveryTrackerFactoryClassName": "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+}
+
+
+def topic(**subscription: Any) -> TopicSpec:
+    """A topic with two producers, whose messages are of 100 bytes, and a subscription."""
+    return TopicSpec("t", producers=2, subscriptions=(SubscriptionSpec("s", **subscription),))
+
+
+DEFAULTS = {"backlogQuotaDefaultLimitBytes": "10000", "backlogQuotaDefaultRetentionPolicy": "producer_exception"}
+CASES: dict[str, tuple[TopicSpec, dict[str, str], str | None]] = {
+    "over a quota of the brokers": (topic(backlog=200), DEFAULTS, "producers_return: PRODUCERS COULD NOT COME BACK"),
+    "far from it": (topic(backlog=50), DEFAULTS, None),
+    "an index in memory": (
+        topic(backlog=5_000_000, delayed=5_000_000),
+        IN_MEMORY,
+        "delayed_index: 114.44 MiB of delayed messages' indexes are in memory alone, more than 64 MiB",
+    ),
+    "an index in buckets": (topic(backlog=5_000_000, delayed=5_000_000), {}, None),
+}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told in metrics", "asked by topic"])
+@pytest.mark.parametrize(("spec", "running", "words"), CASES.values(), ids=CASES)
+def test_a_move_that_would_do_harm_is_refused(
+    tmp_path: Path, spec: TopicSpec, running: dict[str, str], words: str | None, *, told: bool
+) -> None:
+    configuration = {**running, "exposeTopicLevelMetricsInPrometheus": str(told).lower()}
+    cluster = with_topics(spec, bundles=1, owner=0, configuration=configuration)
+    assert_done_unless(outcome_on(tmp_path, cluster, lambda site: site.move(WHOLE, namespace="shop/orders")), words)
+
+
+def with_topics(*topics: TopicSpec, bundles: int, owner: int | None = None, **fields: Any) -> ClusterSpec:
+    """The usual cluster, whose namespace `shop/orders` has these topics."""
+    return replace(
+        SKEWED, namespaces=(NamespaceSpec("shop/orders", bundles=bundles, owner=owner, topics=topics),), **fields
+    )
+
+
+def setting(name: SettingName, after: Setting) -> ChangeSetting:
+    """A setting of `shop/orders` that is not set yet."""
+    return ChangeSetting(namespace="shop/orders", name=name, before=None, after=after)
+
+
+EVICT = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.EVICT))
+HOLD = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD))
+EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
+
+
+@pytest.mark.parametrize(
+    ("change", "subscription", "last", "words"),
+    [
+        (HOLD, {"backlog": 9, "delayed": 9}, {}, None),
+        (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
+        (EXPIRE, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
+        (EXPIRE, {"backlog": 9}, {}, None),
+        (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check"),
+    ],
+    ids=["hold", "evict", "expire", "nothing delayed", "one broker does not check"],
+)
+def test_a_setting_that_would_do_harm_is_refused(
+    tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], last: dict[str, str], words: str | None
+) -> None:
+    cluster = with_topics(topic(**subscription), bundles=4, own_settings=({}, {}, last))
+    assert_done_unless(outcome_on(tmp_path, cluster, change), words)
+
+
+@pytest.mark.parametrize(("backlog", "size"), [(95, "9.28 KiB"), (8, None)], ids=["large", "small"])
+def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, backlog: int, size: str | None) -> None:
+    ours = TopicSpec("ours", partitions=2, producers=1, subscriptions=(SubscriptionSpec("s", backlog=backlog),))
+    other = TopicSpec("ours-too", subscriptions=(SubscriptionSpec("s", backlog=10_000),))
+    change = ChangeSetting(
+        namespace="shop/orders",
+        topic="persistent://shop/orders/ours",
+        name=SettingName.SIZE_QUOTA,
+        before=None,
+        after=BacklogQuota(limit_bytes=10_000, policy=QuotaPolicy.HOLD),
+    )
+    row = outcome_on(tmp_path, with_topics(ours, other, bundles=2), change)
+    assert_done_unless(row, size)
+    assert size is None or row.reason.startswith("quota_room: ")
+
+
+def test_series_with_a_label_for_the_partition_are_put_to_their_partition() -> None:
+    whole, second = "persistent://shop/orders/t", "persistent://shop/orders/t-partition-1"
+    samples = [
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "1"}, 1000.0),
+        Sample(SIZE_LIMIT, {"topic": whole, "partition": "-1"}, 2000.0),
+    ]
+    found = _figures_in_metrics(samples, {whole, second})
+    assert (found[whole]["limit_bytes"], found[second]["limit_bytes"]) == (2000, 1000)
+
+
+SHEDDING = {"loadBalancerSheddingEnabled": "true", "loadBalancerBundleUnloadMinThroughputThreshold": "0"}
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+MANAGERS = ("modular", "extensible")
+ALL = "0x00000000_0xffffffff"
+BUSY = (TopicSpec("t", producers=1, rate_in=1000.0),)
+ORDERS = NamespaceSpec("shop/orders", bundles=1, owner=0, topics=BUSY)
+USUAL = replace(SKEWED, namespaces=(ORDERS,))
+
+
+def managers_a_site(folder: Path, spec: ClusterSpec = USUAL, **fields: Any) -> AbstractContextManager[Worksite]:
+    """A skewed cluster, with other fields of `ClusterSpec`."""
+    return a_worksite(folder, replace(spec, **fields))
+
+
+def loads(*percents: float) -> tuple[LoadSpec, ...]:
+    """Loads of the brokers, by the usage of their processors."""
+    return tuple(LoadSpec(cpu_percent=2 * percent, usage_ratio=percent / 100) for percent in percents)
+
+
+@pytest.mark.parametrize("shedding", [{}, SHEDDING], ids=["calm", "shedding"])
+@pytest.mark.parametrize("load_manager", MANAGERS)
+def test_coordinators_move_whatever_the_load_manager_does(
+    tmp_path: Path, load_manager: str, shedding: dict[str, str]
+) -> None:
+    with managers_a_site(tmp_path, load_manager=load_manager, configuration=shedding) as site:
+        site.simulator.faults.add(Fault(Answer(500), path="/metrics/", times=None))  # where a usage would be read
+        plan = site.approved(site.move(0, 1), site.move(1, 2))
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        site.proved(plan)
+        assert [site.owner(bundle) for bundle in site.tc_bundles[:2]] == list(site.brokers[1:])
+
+
+@pytest.mark.parametrize(
+    ("load_manager", "strategy"),
+    [
+        ("modular", "ThresholdShedder"),
+        ("modular", "AvgShedder"),
+        ("modular", "UniformLoadShedder"),
+        ("extensible", "TransferShedder"),
+    ],
+)
+def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager: str, strategy: str) -> None:
+    """The target has other traffic, of which strategies take as much as the bundle has or more."""
+    bills = replace(ORDERS, name="shop/bills", owner=1, topics=(replace(BUSY[0], rate_in=8000.0),))
+    spec = replace(USUAL, namespaces=(ORDERS, bills), loads=loads(10, 80, 10))
+    configuration = SHEDDING | {"loadBalancerLoadSheddingStrategy": f"{IMPL}{strategy}"}
+    with managers_a_site(tmp_path, spec, load_manager=load_manager, configuration=configuration) as site:
+        assert_stopped(
+            site,
+            site.approved(site.move(ALL, 1, namespace="shop/orders")),
+            "refused",
+            f"shedding: the brokers' own shedding would undo it: {strategy} takes from",
+        )
+
+
+def test_a_broker_that_tells_no_usage_may_have_any(tmp_path: Path) -> None:
+    with managers_a_site(tmp_path, configuration=SHEDDING) as site:
+        site.simulator.faults.add(Fault(Answer(500), path="/metrics/", broker_id=site.brokers[2], times=None))
+        assert said(site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))) == ["refused"]
+        assert site.untouched()
+
+
+def test_a_bundle_that_may_be_on_its_way_is_left_alone(tmp_path: Path) -> None:
+    with managers_a_site(tmp_path, load_manager="extensible") as site:
+        plan = site.approved(site.move(0, 1))
+        with Writer(site.settings) as writer:
+            writer.send(calls.unload(TC_NAMESPACE, site.tc_bundles[0], site.brokers[2]), permitted)
+        assert site.owner(site.tc_bundles[0]) == site.brokers[2]
+        assert said(site.carry_out(plan)) == ["drifted"]
+        url = f"{site.simulator.admin_urls[0]}/admin/v2/namespaces/{TC_NAMESPACE}/{site.tc_bundles[1]}/unload"
+        assert httpx.put(url).is_success
+        (outcome,) = site.carry_out(site.approved(site.move(1)))
+        assert outcome.outcome == "drifted"
+        assert (
+            "owner: no broker says that it owns pulsar/system/0x40000000_0x80000000: nobody does, or" in outcome.reason
+        )
+
+
+def test_topics_of_the_load_balancer_are_no_way_to_load_a_bundle(tmp_path: Path) -> None:
+    with managers_a_site(tmp_path, load_manager="extensible", system_bundles=1) as site:
+        assert said(site.carry_out(site.approved(site.move(ALL, 1)))) == ["done"]
+        assert all("transaction_coordinator_assign" in path for path in site.lookups())
+
+
+def test_a_group_is_kept_apart(tmp_path: Path) -> None:
+    orders = replace(ORDERS, anti_affinity_group="apart")
+    namespaces = (orders, replace(orders, name="shop/bills", owner=1))
+    with managers_a_site(tmp_path, namespaces=namespaces) as site:
+        assert_stopped(
+            site,
+            site.approved(site.move(ALL, 1, namespace="shop/orders")),
+            "refused",
+            f"anti_affinity: {site.brokers[1]} has bundles of 1 other namespace of the",
+        )
+        assert said(site.carry_out(site.approved(site.move(ALL, 2, namespace="shop/orders")))) == ["done"]

@@ -1,4 +1,4 @@
-"""Past changes, and how long ago they were, decide as well: circles, limits, windows, old snapshots; and bookies."""
+"""Past changes decide as well: circles, limits, windows, old snapshots, batches that were not proved; and bookies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from lab.simulator import Answer, Fault
+from pulsar_steward.apply.halting import StopSwitch
 from tests.apply.refusals import assert_stopped
 from tests.apply.worksite import quick_policy, said
 from tests.builders import a_batch, a_plan, a_step
@@ -106,3 +108,48 @@ def test_a_read_only_bookie_stops_everything(site: Worksite, status: int, outcom
 def test_a_bookie_that_does_not_answer_is_no_healthy_one(site: Worksite) -> None:
     site.policy = quick_policy(collect={"metrics_urls": ("bookie=http://127.0.0.1:1/metrics",)})
     assert_stopped(site, site.approved(site.move(0)), "refused")
+
+
+def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
+    site.policy = quick_policy(apply={"proof_wait_seconds": 0})
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    site.carry_out(first)
+    (refused,) = site.carry_out(second)
+    assert refused.outcome == "refused"
+    assert f"batch b1 of plan {first.plan_id} changed the cluster, and its proof is not there yet" in refused.reason
+
+
+def test_a_proof_that_comes_soon_is_waited_for(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch waits for the proof of the earlier batch, and is carried out once that is recorded."""
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    site.carry_out(first)
+    rest, rests = StopSwitch.rest, list[float]()
+
+    def proof_comes(switch: StopSwitch, seconds: float) -> None:
+        rests.append(seconds)
+        if len(rests) == 1:
+            assert len(site.changes()) == 1
+            site.proved(first)
+        rest(switch, seconds)
+
+    monkeypatch.setattr(StopSwitch, "rest", proof_comes)
+    assert said(site.carry_out(second)) == ["done"]
+    assert rests
+
+
+def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    fault = site.simulator.faults.add(Fault(Answer(200), path="/unload", times=None))
+    assert said(site.carry_out(first)) == ["failed"]
+    site.simulator.faults.remove(fault)
+    with pytest.raises(AssertionError):
+        site.proved(first)
+    (refused,) = site.carry_out(second)
+    assert "was not proved: b1.s01 failed" in refused.reason
+    site.clock.advance(seconds=2)
+    assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
+
+
+def test_a_batch_that_changed_nothing_needs_no_proof(site: Worksite) -> None:
+    assert said(site.carry_out(site.approved(site.move("0x00000000_0x00000001")))) == ["drifted"]
+    assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]

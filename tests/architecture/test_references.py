@@ -1,4 +1,4 @@
-"""Names in docstrings, comments and documents: what they point at has to exist."""
+"""Names, files and links in docstrings, comments and documents: what they point at has to exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXTS = [*CODE, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md"
 DOTTED = re.compile(r"\bpulsar_steward(?:\.(?!_)[A-Za-z_]\w*)+")
 DOCUMENT = re.compile(r"\bdocs/(?!NAME)[\w./-]*\w")
 RECIPE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-"""Code in a document: recipes name files that whoever follows them makes, and `tests/recipes.py` runs them."""
+"""Code in a document: recipes name files that are made by them, and `tests/unit/test_recipes.py` runs them."""
 
 ENTRY_POINTS = frozenset({"pulsar_steward.auth_headers"})
 
@@ -75,3 +75,56 @@ def test_layers_are_packages() -> None:
     named = [name for row in rows if row.startswith("| `") for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert len(named) > 15
     assert [name for name in named if not is_there(f".{name}")] == []
+
+
+LIBRARY = ROOT / "plugins" / "pulsar_steward"
+RECIPES = {
+    "plugins/pulsar_steward/guards/idle_bundle.py",
+    "plugins/pulsar_steward/planners/settings/shorter_delays.py",
+    "plugins/pulsar_steward/changes/load.py",
+}
+"""Files that only recipes write."""
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
+_FILE = re.compile(r"\b(?:[a-z_]+/)+[a-z_0-9]+\.py\b")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_is_named_exists(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(_FILE.findall(text)) - RECIPES
+    assert named
+    assert {each for each in named if not any((root / each).is_file() for root in (ROOT, LIBRARY))} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in each]
+    assert [each for each in links if not (page.parent / each).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text(encoding="utf-8")
+    pages = [page.name for page in sorted(docs.glob("*.md")) if page.name != "index.md"]
+    folders = [f"{folder.name}/" for folder in sorted(docs.iterdir()) if any(folder.glob("*.md"))]
+    assert pages
+    assert folders
+    assert [name for name in (*pages, *folders) if f"({name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_text_fit_on_a_screen(page: Path) -> None:
+    """No line of text has more than 120 characters; code, tables and addresses of links do not count."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if not re.match(r"\||\[[^\]]+\]: |\s*`[^`]*`\.?$", line)]
+    assert [line for line in lines if len(line) > 120] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_begins_a_line(page: Path) -> None:
+    """No line of code has a second command after the first one, so that whoever copies it runs both."""
+    second = re.compile(
+        r"^ {4}\S.*(?<![|;&(])(?<!\bdo)(?<!sudo) (?:pulsar-admin|curl|jstack|bookkeeper) ", re.MULTILINE
+    )
+    assert second.findall(page.read_text(encoding="utf-8")) == []

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.airflow,
     pytest.mark.extended(
-        "tests/apply/test_group.py",
+        "tests/apply/test_questions.py",
         "tests/unit/orchestration/test_silence.py",
         "tests/browser/test_approval.py::test_what_a_person_takes_out_stays_where_it_is",
     ),

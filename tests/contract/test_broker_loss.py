@@ -39,7 +39,7 @@ def while_its_session_lasts(api: Api, alive: int, dead: int) -> None:
         answer = api.call(method, path, alive)
         assert answer.status_code == 307
         assert answer.headers["Location"].startswith(f"http://{api.ids[dead]}/")
-    unowned = f"{NAMESPACES}/public/default/{api.bundles('public/default')[0]}/unload"
+    unowned = f"{NAMESPACES}/public/default/0x00000000_0x10000000/unload"
     assert api.final("PUT", unowned, params=api.to(dead)).status_code == 204
     assert sum(api.target.tc_placement().values()) == 0
 

@@ -36,7 +36,7 @@ HAVE_IT = tuple(version for version in VERSIONS if version.startswith("4."))
 
 def real(version: str) -> object:
     """Three real brokers of a version, in `make test-all` only."""
-    again = pytest.mark.extended("tests/apply/test_load_managers.py")
+    again = pytest.mark.extended("tests/apply/test_guards_before_calls.py")
     return pytest.param(version, id=f"real {version}", marks=[pytest.mark.live, again])
 
 

@@ -1,13 +1,17 @@
-"""Parts of a measurement that ended early are measured once."""
+"""Parts of a measurement: those that ended early, work beside a block, and a made-up snapshot."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.bench.failover import KILLED, Failover
 from benchmarks.bench.kept import KeptParts
+from benchmarks.large_snapshot import Cluster, write
+from lab.alongside import alongside
+from pulsar_steward.model.tables import COLLECTED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +50,28 @@ def test_removed_parts_are_measured_again(tmp_path: Path) -> None:
     kept.part("lost", list[Failover], list, _unheard)
     kept.remove()
     assert kept.part("lost", list[Failover], _lost, _unheard) == [LOST]
+
+
+def test_work_that_fails_fails_the_block() -> None:
+    def fails() -> None:
+        raise AttributeError("pause_bookies")
+
+    with pytest.raises(AttributeError, match="pause_bookies"), alongside(fails, threading.Event()):
+        pass
+
+
+def test_work_is_over_with_its_block() -> None:
+    over, ended = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        over.wait()
+        ended.set()
+
+    with alongside(waits, over):
+        assert not ended.is_set()
+    assert ended.is_set()
+
+
+def test_every_table_is_written(tmp_path: Path) -> None:
+    write(tmp_path, Cluster(1_000))
+    assert {each.name for each in tmp_path.iterdir() if each.is_dir()} >= {table.name for table in COLLECTED}

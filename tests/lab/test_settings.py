@@ -1,14 +1,19 @@
-"""The configuration files that the parts are started with."""
+"""The parts of a lab: which there are, the files that they start with, and the ports that they take."""
 
+import random
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from lab import java, plan, settings
+from lab import java, plan, ports, settings
 from lab.bookie import ADMIN_API
-from lab.errors import LabError
-from lab.model import LabSpec, LabState
+from lab.errors import LabError, PortTakenError
+from lab.model import Hosts, LabSpec, LabState
+from lab.ports import LOOPBACK, Ports
 
 
 @pytest.fixture
@@ -122,3 +127,97 @@ def test_every_line_goes_to_each_place_that_is_asked_for(counted: bool, pipe: Pa
     assert names == ["console", *(["lines"] if counted else []), *(["pipe"] if pipe else [])]
     assert [each.get("ref") for each in tree.findall("Loggers/Root/AppenderRef")] == names
     assert [each.get("fileName") for each in tree.iter("File")] == ([str(pipe)] if pipe else [])
+
+
+def test_every_part_has_ports_of_its_own() -> None:
+    state = plan.new_state(LabSpec(name="a"))
+    assert [part.name for part in state.parts] == ["broker-1", "broker-2", "broker-3", "bookie", "zookeeper"]
+    assert len(plan.used_by(state)) == 8
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"), [("same", ["127.0.0.1"] * 3), ("distinct", ["127.0.0.1", "127.0.0.2", "127.0.0.3"])]
+)
+def test_hosts(hosts: Hosts, expected: list[str]) -> None:
+    """Brokers share one address or have one each, as the lab's option `hosts` says."""
+    state = plan.new_state(LabSpec(name="a", hosts=hosts))
+    assert [broker.host for broker in state.brokers] == expected
+
+
+@pytest.mark.parametrize("base_port", [None, 21_500])
+def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
+    """A fourth broker is named by the next number and takes no port of another part, though none of them runs."""
+    state = plan.new_state(LabSpec(name="a", base_port=base_port))
+    grown = plan.with_one_more_broker(state)
+    assert grown.brokers[:3] == state.brokers
+    assert grown.brokers[3].name == "broker-4"
+    assert len(plan.used_by(grown)) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "../a"}, r"lab name '\.\./a'"),
+        ({"name": ""}, "lab name ''"),
+        ({"name": "a", "pulsar_version": "3.0.0"}, r"3\.0\.0 is not prepared: choose one of 4\.0\.7, 4\.2\.4"),
+        ({"name": "a", "broker_versions": {2: "3.0.0"}}, r"3\.0\.0 is not prepared"),
+        ({"name": "a", "brokers": 0}, "at least one broker"),
+        ({"name": "a", "auth": "tls"}, "auth 'tls' needs listeners 'tls'"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LabError, match=message):
+        LabSpec(**options)
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        yield server.getsockname()[1]
+
+
+def free_run(length: int) -> int:
+    """The first of as many free ports in a row."""
+    return next(
+        first
+        for first in range(ports.HIGHEST, ports.LOWEST, -length)
+        if all(ports.is_free(LOOPBACK, port) for port in range(first, first + length))
+    )
+
+
+def test_ports_count_from_the_base() -> None:
+    first = free_run(3)
+    wanted = Ports(first)
+    assert [wanted.take(LOOPBACK, "a part") for _ in range(3)] == [first, first + 1, first + 2]
+
+
+def test_ports_that_are_spoken_for_are_passed_over() -> None:
+    """A port in the set of used ports is passed over, though no server listens on it."""
+    first = free_run(3)
+    wanted = Ports(first, frozenset({first, first + 1}))
+    assert wanted.take(LOOPBACK, "a part") == first + 2
+
+
+def test_a_taken_port_that_was_asked_for_is_an_error_that_names_it(taken: int) -> None:
+    """The error about a requested port in use says which port, what wanted it and which option to change."""
+    with pytest.raises(PortTakenError, match=rf"port {taken} on 127\.0\.0\.1, wanted for the bookie, .*--base-port"):
+        Ports(taken).take(LOOPBACK, "the bookie")
+
+
+def test_free_ports_are_below_those_of_outgoing_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEWARD_LAB_PORTS", raising=False)
+    assert ports.HIGHEST < 32_768
+    for drawn in (0, 1):
+        monkeypatch.setattr(random, "randint", lambda *bounds, drawn=drawn: bounds[drawn])
+        assert ports.LOWEST <= Ports(None).take(LOOPBACK, "a part") < ports.HIGHEST
+
+
+def test_a_listening_server_is_seen(taken: int) -> None:
+    assert ports.answers(LOOPBACK, taken)
+    assert not ports.is_free(LOOPBACK, taken)
+
+
+def test_an_idle_port_is_seen() -> None:
+    port = free_run(1)
+    assert not ports.answers(LOOPBACK, port)
+    assert ports.is_free(LOOPBACK, port)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.live,
     pytest.mark.extended(
-        "tests/unit/planners/test_delays.py",
+        "tests/unit/planners/test_persistence.py",
         "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept",
     ),
 ]

@@ -57,7 +57,7 @@ def forgetful(labs: LabPool) -> Lab:
     return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *IN_MEMORY, holes, by_index)))
 
 
-@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_move_that_would_do_harm_is_refused")
 @pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
 def test_producers_of_a_full_topic_do_not_come_back(
     lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
@@ -89,7 +89,7 @@ def test_brokers_hold_a_system_topic_to_no_quota(lab: Lab, hands_with: Callable[
         here.admin.set_policy(here.topic(), "maxProducers", 60)  # answered when a producer of `events` has written it
 
 
-@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_move_that_would_do_harm_is_refused")
 def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
     hands, messages = hands_with(lab=forgetful), 1_000
     with plot(forgetful, "holes") as here:
@@ -136,7 +136,7 @@ def test_batches_acknowledged_in_part_come_again_whole(
         assert 0 < len(again) <= int(said[1].replace(",", ""))
 
 
-@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_move_that_would_do_harm_is_refused")
 def test_delayed_messages_are_read_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
     hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}}, lab=forgetful)
     with plot(forgetful, "delayed-index") as here:
@@ -160,7 +160,7 @@ TAKERS: dict[SettingName, Setting] = {
 """Settings that have brokers take messages away."""
 
 
-@pytest.mark.extended("tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused")
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_a_setting_that_would_do_harm_is_refused")
 def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     hands = hands_with()
     with plot(lab, "delayed-lost") as here:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.live,
     pytest.mark.extended(
-        "tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused",
-        "tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused",
+        "tests/apply/test_guards_before_calls.py::test_a_move_that_would_do_harm_is_refused",
+        "tests/apply/test_guards_before_calls.py::test_a_setting_that_would_do_harm_is_refused",
     ),
 ]
 

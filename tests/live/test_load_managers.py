@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lab.pool import LabPool
     from pulsar_steward.snapshots.read import Snapshot
 
-pytestmark = [pytest.mark.live, pytest.mark.extended("tests/apply/test_load_managers.py")]
+pytestmark = [pytest.mark.live, pytest.mark.extended("tests/apply/test_guards_before_calls.py")]
 
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 EXTENSIBLE = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"}

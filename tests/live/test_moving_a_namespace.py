@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.extended("tests/unit/cli/test_move_namespace.py", "tests/unit/cli/test_fleet.py"),
+    pytest.mark.extended("tests/unit/cli/test_whatif.py", "tests/unit/cli/test_fleet.py"),
 ]
 
 EAST, WEST = "local", "west"

@@ -39,7 +39,7 @@ pytestmark = [
     pytest.mark.extended(
         "tests/apply/test_settings.py::test_an_age_quota_is_set_where_no_message_is_too_old",
         "tests/apply/test_settings.py::test_a_new_topic_counts_before_it_is_in_statistics",
-        "tests/apply/test_dangers.py::test_a_topics_own_quota_is_held_against_its_own_backlog",
+        "tests/apply/test_guards_before_calls.py::test_a_topics_own_quota_is_held_against_its_own_backlog",
     ),
 ]
 

@@ -40,7 +40,7 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.airflow,
     pytest.mark.spark,
-    pytest.mark.extended("tests/apply/test_raise.py", "tests/unit/planners/test_tc_count.py"),
+    pytest.mark.extended("tests/apply/test_raise.py", "tests/unit/planners/test_tc_balance.py"),
 ]
 
 CLUSTER, TOPIC = "raised", "persistent://public/raised/t"

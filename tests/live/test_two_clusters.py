@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.extended("tests/apply/test_load_managers.py", "tests/unit/guards/test_settings.py"),
+    pytest.mark.extended("tests/apply/test_guards_before_calls.py", "tests/unit/guards/test_settings.py"),
 ]
 
 EAST, WEST = "local", "west"

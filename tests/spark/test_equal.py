@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.simulator import running_simulator as running
+from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema
 from pulsar_steward.collect.collecting import CollectParameters, collect
 from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -29,9 +30,12 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.folder import STAGING, LocalFiles, SnapshotFolder, snapshot_uri
+from steward_spark.reading import answer_ddl
 from tests.spark.conftest import TAKEN_AT, Observed, a_cluster
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lab.simulator import Simulator
 
 pytestmark = pytest.mark.spark
@@ -83,3 +87,8 @@ def test_three_ways_lead_to_the_same_snapshot_and_the_same_findings(
         assert here.read(table).num_rows, table.name
     assert here.read(TOPICS).num_rows >= 27
     assert not any(Path(each.uri, STAGING).exists() for each in (here, folder))
+
+
+def test_spark_and_arrow_agree_on_what_tasks_answer(spark: SparkSession) -> None:
+    made = spark.createDataFrame(answer_schema(BROKER_TABLES).empty_table())
+    assert made.schema.simpleString() == spark.createDataFrame([], answer_ddl(BROKER_TABLES)).schema.simpleString()

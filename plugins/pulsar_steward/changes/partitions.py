@@ -87,6 +87,6 @@ class PartitionsRaise(Raise[AddPartitions, BeforePartitions]):
             words=(
                 "producers that choose a partition by key will send most keys to another one. What was sent before"
                 " stays where it is, so the messages of one key may be consumed out of order. Some clients, readers"
-                " among them, do not look for new partitions: they get nothing of these until they start anew"
+                " among them, do not look for new partitions: they get nothing from them until they restart"
             ),
         )

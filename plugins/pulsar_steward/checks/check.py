@@ -290,7 +290,7 @@ class CheckWords:
         remedied_by: The planner that can propose a remedy; None if there is none.
         harm: The harm that its findings do, or a function from a finding to it.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
-        tied: Function from a cause of these and its own finding to whether it is one, where subjects differ.
+        tied: Function that says whether a finding is the cause of its own one, where subjects differ.
         headlines: What a trouble of this harm is called, where that is not the title.
         beware: What not to do meanwhile, in a sentence, by the harm of a finding.
     """

@@ -13,16 +13,18 @@ from pulsar_steward.runtime.installed_airflow import installed_airflow
 
 AIRFLOW_SECONDS = 120
 
+_ANSWERS = "pulsar_steward.orchestration.airflow_answers"
+
 T = TypeVar("T")
 
 
-def ask_airflow(module: str, question: object, kind: type[T], seconds: float = AIRFLOW_SECONDS) -> T | None:
-    """Last line of a module that reads a question as JSON, decoded; None: no Airflow is here, or it gives none."""
+def ask_airflow(subject: str, question: object, kind: type[T], seconds: float = AIRFLOW_SECONDS) -> T | None:
+    """Answer of `orchestration.airflow_answers` on a subject; None: no Airflow is here, or it gives none."""
     if installed_airflow() is None:
         return None
     try:
         done = subprocess.run(  # noqa: S603 - a module of this package, with fixed arguments
-            [sys.executable, "-W", "ignore", "-m", module],
+            [sys.executable, "-W", "ignore", "-m", _ANSWERS, subject],
             input=msgspec.json.encode(question),
             capture_output=True,
             timeout=seconds,

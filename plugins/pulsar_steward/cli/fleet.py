@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 CONNECTIONS = "connections"
 """Name of the fleet that scheduled runs observe: the clusters in `STEWARD_CLUSTER`, by their connections in Airflow."""
 
-ASKED = "pulsar_steward.orchestration.fleet_connections"
-
 COMMAND = ("-m", "pulsar_steward.cli", "checkup", "--from-environment")
 """Python's arguments for the check-up of one cluster."""
 
@@ -87,7 +85,7 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
             f"{CLUSTER} is not set: name the clusters in it, divided by commas, or a file by --fleet"
         )
     names = named_clusters(os.environ[CLUSTER])
-    told = ask_airflow(ASKED, names, list[ConnectedCluster]) if airflow_is_set_up() else None
+    told = ask_airflow("connections", names, list[ConnectedCluster]) if airflow_is_set_up() else None
     if told is None:
         raise ConfigurationError(
             "Airflow's connections cannot be read here: run this where Airflow runs, with its AIRFLOW_HOME, database"

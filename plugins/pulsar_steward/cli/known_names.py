@@ -16,7 +16,6 @@ from pulsar_steward.snapshots.latest import SnapshotShelf
 
 CLUSTER = "STEWARD_CLUSTER"
 
-HALTS_TOLD = "pulsar_steward.orchestration.halts_told"
 SECONDS = 60
 """Time in which Airflow says whether it has a connection; without an answer it has none."""
 
@@ -42,7 +41,7 @@ def is_connected(name: str, known: Collection[str]) -> bool:
     """
     if name.casefold() in {each.casefold() for each in known} or not airflow_is_set_up():
         return False
-    told = ask_airflow(HALTS_TOLD, HaltsAsked(clusters=(), names=(name,)), HaltsTold, SECONDS)
+    told = ask_airflow("halts", HaltsAsked(clusters=(), names=(name,)), HaltsTold, SECONDS)
     return told is not None and name in told.connected
 
 

@@ -83,7 +83,7 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         sends_all: True if replication of a topic begins with its first message, and not with the next one.
         migration_seconds: How often its brokers look for Pulsar's own migration; 0: never.
         clusters: Clusters that its configuration store has.
-        addresses: Admin and service address of some of these, where they are told.
+        addresses: Admin and service addresses, by the clusters that have them there.
         tenant_clusters: Clusters that may serve the tenant; None: there is no such tenant.
         policies: The namespace's policies; None: there is no such namespace.
         topics: Number of partitions of all topics, loaded or not; 0: not partitioned.
@@ -93,8 +93,8 @@ class NamespaceLook(msgspec.Struct, frozen=True, kw_only=True):
         migrated: Whether it was begun for the whole cluster.
         unread: Parts that could not be read, with reasons: what they would tell is not known.
         snapshot_at: Time of the snapshot that this is from; None: it is live. A snapshot has loaded topics alone, some
-            of `clusters`, and nothing of the tenant or of Pulsar's own migration: nothing of these is known to be
-            absent.
+            of `clusters`, and nothing of the tenant or of Pulsar's own migration: what it does not have
+            may be there.
     """
 
     cluster: str

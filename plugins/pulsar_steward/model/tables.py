@@ -185,7 +185,7 @@ SUBSCRIPTIONS = Table(
         Column("entries_since_first_gap", Kind.LONG, "entries from the first not acknowledged to what is read next"),
         Column("consumers_blocked", Kind.LONG, "consumers that get nothing for too many unacknowledged messages"),
         Column("consumers_without_permits", Kind.LONG, "consumers that have not asked for more (no permits left)"),
-        Column("consumers_stuck", Kind.LONG, "of these, those that got and acknowledged nothing in the last minute"),
+        Column("consumers_stuck", Kind.LONG, "without permits, and got and acknowledged nothing in the last minute"),
         Column("consumers_connected_recently", Kind.LONG, "within the policy's `collect.recent_minutes`"),
         Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
         Column("ack_rate", Kind.DOUBLE, "acknowledgements per second"),
@@ -361,7 +361,7 @@ KAFKA_PARTITIONS = Table(
 
 KAFKA_TOPICS = Table(
     "kafka_topics",
-    "one row a Kafka topic whose settings were read: of those with a replica that is missing or out of sync",
+    "one row a Kafka topic with a replica that is missing or out of sync: its settings",
     (
         Column("topic", Kind.STRING, "name of the topic"),
         Column("min_in_sync", Kind.LONG, "`min.insync.replicas` in force: its own, or that of the brokers"),
@@ -427,7 +427,7 @@ VERDICTS = Table(
 
 TRENDS = Table(
     "trends",
-    "one row a figure at a time, of this snapshot and of those before it; what could not be read has none",
+    "one row a figure and time, of this snapshot and earlier ones; what could not be read has none",
     (
         Column("measure", Kind.STRING, "what is measured, a name of `model.measures`"),
         Column("subject", Kind.STRING, "the cluster's name in Steward's connections, a broker or a topic"),

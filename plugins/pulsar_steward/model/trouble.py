@@ -65,7 +65,7 @@ class Explained(Protocol):
     Attributes:
         harm: Harm of its findings.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
-        tied: Function from a cause of these and its own finding to whether it is one, where subjects differ; None: the
+        tied: Function that says whether a finding is the cause of its own one, where subjects differ; None: the
             subjects, or the evidence, name each other.
     """
 
@@ -88,7 +88,7 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         findings: All its listed findings.
         found: Number of its findings by severity, listed or not.
         affected: Number of subjects that it meets, listed or not; those that are not listed may be met by less.
-        beyond: Namespaces of those that are not listed; an empty name: of some it is not known.
+        beyond: Namespaces of subjects that are not listed; an empty name: some are not known.
     """
 
     root: str

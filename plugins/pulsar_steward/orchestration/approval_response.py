@@ -206,7 +206,7 @@ def _of_a_person(
     if (no := _no(response, given, asked, fault)) is not None:
         return no
     if response.chosen_options != [APPROVE]:
-        return _changed(given, reason=f"the chosen options are {quoted(response.chosen_options)}, none of those asked")
+        return _changed(given, reason=f"the chosen options are {quoted(response.chosen_options)}, not those offered")
     if fault:
         return _changed(given, reason=fault)
     if objection := _not_theirs_to_approve(given, asked, policy):

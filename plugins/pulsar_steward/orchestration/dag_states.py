@@ -1,14 +1,8 @@
-"""States of DAGs (paused or not) from Airflow's database, for the API server and ``steward doctor``.
-
-``steward doctor`` runs ``python -m pulsar_steward.orchestration.dag_states`` in its own process, which prints JSON.
-"""
+"""States of DAGs (paused or not) from Airflow's database, for the API server and ``steward doctor``."""
 
 from __future__ import annotations
 
 import logging
-import sys
-
-import msgspec
 
 from pulsar_steward.ledger.questions import ASKING_DAG, ROLLBACK_DAG
 
@@ -40,12 +34,3 @@ def is_paused(dag: str) -> bool | None:
     except Exception as error:  # noqa: BLE001 - a page is shown all the same
         log.warning("whether %s is paused cannot be read: %s", dag, type(error).__name__)
         return None
-
-
-def main() -> None:
-    """Prints the states as the last line of standard output, as libraries may print lines before."""
-    sys.stdout.write(f"\n{msgspec.json.encode(paused_dags()).decode()}\n")
-
-
-if __name__ == "__main__":
-    main()

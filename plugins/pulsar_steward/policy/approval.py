@@ -133,7 +133,7 @@ class RiskTerms(Section):
     """Requirements for batches of one risk level, besides those for their kind; the stricter one applies."""
 
     users: tuple[UserId, ...] = Field(
-        (), description="who may answer, of those who may by kind; empty: as the level below says"
+        (), description="who may answer, among the users of the kind; empty: as the level below says"
     )
     people: int | None = Field(None, ge=1, le=2, description="who have to approve")
     valid_minutes: int | None = Field(None, ge=1, description="that an approval counts")

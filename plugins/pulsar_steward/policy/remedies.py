@@ -139,7 +139,7 @@ class BrokerGroupRemedy(Section):
 class TcCountRemedy(Section):
     """Number of transaction coordinators that is proposed if there are too few, within the limit of `guards`."""
 
-    coordinators_per_broker: int = percent(1, "of those that could hold one, which the number is raised to")
+    coordinators_per_broker: int = percent(1, "on each broker that could hold one: their number is raised to it")
 
 
 class TopicPartitionsRemedy(Section):

@@ -78,7 +78,7 @@ METRICS = {
         _OF_SEVERITY,
     ),
     "steward_finding_oldest_timestamp_seconds": Metric(
-        _GAUGE, "First of the snapshots in a row that show the oldest of these findings.", _OF_SEVERITY
+        _GAUGE, "Time of the first snapshot in a row that shows the oldest finding.", _OF_SEVERITY
     ),
     "steward_findings_not_listed": Metric(_GAUGE, "The part of `steward_findings` that is only counted.", _OF_CHECK),
     "steward_check_unknown": Metric(_GAUGE, "1: the check could not judge the newest snapshot.", _OF_CHECK),

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.backlog import TITLE, backlog_growing, brokers
-from pulsar_steward.checks.backlog.brokers import QUOTA_CHECK_DISABLED
-from pulsar_steward.checks.backlog.quota_settings import QUOTA_OVER_RETENTION, TTL_BEFORE_QUOTA
-from pulsar_steward.checks.backlog.retention import RETENTION_TOO_SHORT, RETENTION_UNBOUNDED
+from pulsar_steward.checks.backlog.brokers import CLOCK_SKEW, QUOTA_CHECK_DISABLED
+from pulsar_steward.checks.backlog.quota_settings import LIMIT_ELSEWHERE, QUOTA_OVER_RETENTION, RATES, TTL_BEFORE_QUOTA
+from pulsar_steward.checks.backlog.retention import RETENTION_TOO_LONG, RETENTION_TOO_SHORT, RETENTION_UNBOUNDED
 from pulsar_steward.checks.registry import GROUPS
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from tests.checks.backlog.conftest import Scene
 from tests.checks.backlog.documents import EVICT, age, retention, size
-from tests.checks.conftest import told
+from tests.checks.conftest import outcome, severity_of, told
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
@@ -281,3 +281,140 @@ def test_a_fresh_cluster_is_quiet(scene: Scene) -> None:
     scene.namespace().topic()
     judgements = {check.check_id: scene.judged(check) for check in OF_BACKLOG if check not in NEED_MORE}
     assert not [check_id for check_id, each in judgements.items() if each.findings or each.cannot_tell]
+
+
+TIB = 1024**4
+DAY = 24 * 60
+MONTH = retention(30 * DAY, -1)
+
+# retention, quotas, storage, backlog, further columns of the topic; what is found
+NAMESPACES: dict[str, tuple[dict[str, int] | None, dict[str, Any], int, int, dict[str, Any], Severity | None]] = {
+    "much and long": (MONTH, {}, TIB, 0, {}, WARNING),
+    "a byte less": (MONTH, {}, TIB - 1, 0, {}, None),
+    "not all is consumed": (MONTH, {}, TIB, 1, {}, None),
+    "a backlog larger than what is stored": (MONTH, {}, TIB, 2 * TIB, {}, None),
+    "ten times an outage": (retention(15 * DAY, -1), {}, TIB, 0, {}, WARNING),
+    "a minute less": (retention(15 * DAY - 1, -1), {}, TIB, 0, {}, None),
+    "an age quota of a week": (MONTH, age(7 * 86_400), TIB, 0, {}, None),
+    "unbounded": (retention(-1, -1), {}, TIB, 0, {}, None),
+    "nothing is retained": (retention(0, 0), {}, TIB, 0, {}, None),
+    "not set": (None, {}, TIB, 0, {}, None),
+    "ten times the quota": (retention(-1, 102_400), size(10 * GIB), TIB, 0, {}, WARNING),
+    "nearly": (retention(-1, 102_399), size(10 * GIB), TIB, 0, {}, None),
+    "ten times the least": (retention(-1, 10_240), {}, TIB, 0, {}, WARNING),
+    "busy": (retention(-1, 102_400), {}, TIB, 0, {"throughput_in_bytes": 0.2 * MIB}, None),
+    "long, and not large": (retention(30 * DAY, 20_480), size(10 * GIB), TIB, 0, {}, None),
+    "large, and not long": (retention(2 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, None),
+    "large and long": (retention(30 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, WARNING),
+    "offloaded": (MONTH, {"offload": {"offloaded_bytes": 1}}, TIB, 0, {}, INFO),
+    "to be offloaded": (MONTH, {"offload": {"offloaded_bytes": 0}}, TIB, 0, {}, WARNING),
+    "offloaded no more": (
+        MONTH,
+        {"offload": {"offloaded_bytes": 1, "offloaded_milliseconds": 1, "offload_failed_milliseconds": 2}},
+        TIB,
+        0,
+        {},
+        WARNING,
+    ),
+}
+
+
+def test_only_much_for_long_is_found(scene: Scene) -> None:
+    """Retention is found when it keeps much and for long, by its tighter limit, and less severe if offloaded."""
+    for number, (kept, quotas, storage, backlog, more, _) in enumerate(NAMESPACES.values()):
+        policies: dict[str, Any] = {"retention_policies": kept} if kept else {}
+        if "offload" in quotas:
+            policies["offload_threshold"] = 0
+            scene.add("drilled", f"acme/n{number}/t", **quotas["offload"])
+        limits = {name: quota for name, quota in quotas.items() if name != "offload"}
+        scene.namespace(f"acme/n{number}", limits, **policies)
+        scene.topic(f"acme/n{number}/t", backlog, storage_bytes=storage, **more)
+    expected = {f"acme/n{number}": case[-1] for number, case in enumerate(NAMESPACES.values())}
+    assert scene.found(RETENTION_TOO_LONG) == {subject: severity for subject, severity in expected.items() if severity}
+
+
+def test_what_it_says_of_long_retentions(golden: Golden) -> None:
+    """In bytes over the cluster, without topics that retain otherwise; else the brokers' default counts."""
+    default = {"defaultRetentionTimeInMinutes": str(30 * DAY), "defaultRetentionSizeInMB": "-1"}
+    summed = Scene().configured().namespace(retention_policies=MONTH)
+    for name, stored in (("a", TIB), ("b", 3 * TIB), ("apart", 9 * TIB)):
+        summed.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
+    cases = {
+        "three topics, one of which retains otherwise": summed.add(
+            "drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1))
+        ),
+        "the brokers' default": Scene().configured(**default).namespace().topic(storage_bytes=TIB),
+        "a default that was not read": Scene()
+        .configured(**default | {"defaultRetentionTimeInMinutes": None})
+        .namespace()
+        .topic(storage_bytes=TIB),
+        "an idle cluster": Scene().configured().namespace(retention_policies=MONTH).topic(),
+    }
+    golden(told({rule: scene.judged(RETENTION_TOO_LONG) for rule, scene in cases.items()}))
+
+
+LIMIT = {"publishThrottlingRateInMsg": 1}
+CASES: dict[str, tuple[dict[str, Any], bool]] = {
+    **{name: ({name: {"foo": LIMIT}}, True) for name in RATES},
+    "this cluster": ({"publishMaxMessageRate": {"lab": LIMIT}}, False),
+    "one that it is replicated to": (
+        {"publishMaxMessageRate": {"west": LIMIT}, "replication_clusters": ["lab", "west"]},
+        False,
+    ),
+    "a replicator's, by both": ({"replicatorDispatchRate": {"lab->west": LIMIT}}, False),
+    "none": ({"publishMaxMessageRate": {}, "topicDispatchRate": None}, False),
+}
+
+
+@pytest.mark.parametrize(("policies", "found"), CASES.values(), ids=CASES)
+def test_a_limit_under_another_name_limits_nobody(scene: Scene, policies: dict[str, Any], *, found: bool) -> None:
+    """The namespace, the limit and the name that it stands under are told."""
+    scene.rows["snapshot"][0]["pulsar_cluster"] = "lab"
+    findings = scene.namespace("acme/orders", **policies).judged(LIMIT_ELSEWHERE).findings
+    assert [each.subject for each in findings] == ["acme/orders"] * found
+    assert all("under foo, and it is served by lab" in each.evidence for each in findings)
+
+
+def test_without_the_clusters_own_name_it_cannot_be_told(scene: Scene) -> None:
+    """Every name may be the cluster's own then."""
+    scene.namespace("acme/orders", publishMaxMessageRate={"foo": LIMIT}).rows["snapshot"][0]["pulsar_cluster"] = None
+    judgement = scene.judged(LIMIT_ELSEWHERE)
+    assert (judgement.findings, judgement.cannot_tell is not None) == ((), True)
+
+
+CRITICAL = Severity.CRITICAL
+
+Clocks = list[int | None]
+
+CLOCKS: dict[str, tuple[Clocks, Severity | None, bool]] = {
+    "all the same, far from the collector's": ([90_000, 90_900, 90_100], None, True),
+    "just not apart": ([-2500, 0, 2499], None, True),
+    "apart": ([-2500, 0, 2500], WARNING, True),
+    "a minute apart": ([0, 60_000, None], CRITICAL, True),
+    "one that was not read": ([0, 0, None], None, False),
+    "none that was read": ([None, None], None, False),
+}
+
+
+@pytest.mark.parametrize(("skews", "severity", "whole"), CLOCKS.values(), ids=CLOCKS)
+def test_clocks_are_compared_with_each_other(
+    scene: Scene, skews: Clocks, severity: Severity | None, *, whole: bool
+) -> None:
+    """Brokers' clocks are compared with each other only, and health is not claimed with an unread clock."""
+    scene.rows["brokers"] = [
+        {"broker": f"b{number}", "read": True, "clock_skew_milliseconds": skew} for number, skew in enumerate(skews)
+    ]
+    judgement = scene.judged(CLOCK_SKEW)
+    assert severity_of(judgement) is severity
+    assert (judgement.cannot_tell is None) == whole
+
+
+def test_what_was_not_read_is_left_alone() -> None:
+    """Though its clock seems to be far off; without any clock the check cannot tell."""
+    clocks = (("a:8080", True, 0), ("b:8080", True, 0), ("c:8080", False, 90_000))
+    scene = Scene()
+    scene.rows["brokers"] = [
+        {"broker": broker, "read": read, "clock_skew_milliseconds": skew} for broker, read, skew in clocks
+    ]
+    assert outcome(scene.judged(CLOCK_SKEW)) == (None, False)
+    assert Scene().judged(CLOCK_SKEW).cannot_tell == "No broker's clock was read."

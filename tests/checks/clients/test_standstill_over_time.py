@@ -1,17 +1,20 @@
-"""Subscriptions of which earlier snapshots tell since when they stand still, where nobody asked their topics."""
+"""Since when subscriptions stand still, where nobody asked their topics; who holds messages; and unserved ones."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.checks.clients.subscription_stalled import CHECK
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.policy.schema import Policy
 from tests.checks.clients.conftest import Scene, by_name, found_over_time
-from tests.checks.conftest import told
+from tests.checks.conftest import judge_rows, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,3 +177,191 @@ def test_a_snapshot_taken_moments_before_hides_no_standstill(like: dict[str, Any
         scene.consumer("t", "c", connected_since=connected.isoformat())
     (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
     assert (finding.severity, finding.figures["since_seconds"]) == (Severity.CRITICAL, 3600)
+
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+HELD_FEW: dict[str, Any] = {"consumers": 5, "backlog_entries": 24, "unacked_messages": 24}
+HELD_FEW |= {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 0}
+
+
+def ago(minutes: int) -> int:
+    """Time so long before the snapshot, in milliseconds since the epoch; of 0: never."""
+    return minutes and int((NOW - timedelta(minutes=minutes)).timestamp() * 1000)
+
+
+def holder(unacked: int = 24, name: str = "hung", acked: int = 40, consumed: int = 31, **more: Any) -> dict[str, Any]:
+    """A consumer; `acked` and `consumed` are minutes before the snapshot, 0: never."""
+    times = {"acked_milliseconds": ago(acked), "consumed_milliseconds": ago(consumed)}
+    told = {"consumer": name, "address": "10.0.0.7:40001", "connected_since": "2026-01-01T00:00:00.123Z"}
+    figures = {"unacked_messages": unacked, "messages_per_entry": 1, "draining_hashes": 0, "draining_messages": 0}
+    return {**told, **figures, **times, **more}
+
+
+CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], bool]] = {
+    "one of five holds all": ({}, [holder()], True),
+    "two of five hold all together": ({}, [holder(12, "one"), holder(12, "two")], True),
+    "nearly all": ({"backlog_entries": 26}, [holder()], True),
+    "others work": ({"message_rate_out": 9.0, "ack_rate": 9.0}, [holder()], True),
+    "none acknowledged since it connected": ({}, [holder(acked=0, consumed=0)], True),
+    "not nearly all": ({"backlog_entries": 27}, [holder()], False),
+    "not nearly all of batches": ({}, [holder(messages_per_entry=2)], False),
+    "all of batches": ({"backlog_entries": 3, "messages_per_entry": 1000}, [holder(messages_per_entry=8)], True),
+    "acknowledged lately": ({}, [holder(acked=29)], False),
+    "its queue was just filled": ({}, [holder(consumed=1)], False),
+    "has just connected": ({}, [holder(acked=0, consumed=0, connected_since="2026-01-02T11:31:00Z")], False),
+    "since when is not told": ({}, [holder(acked=0, consumed=0, connected_since="")], False),
+    "each works on a few": ({}, [holder(8, "one"), holder(8, "two"), holder(8, "three")], False),
+    "a message that takes long": ({"backlog_entries": 1, "unacked_messages": 1}, [holder(1)], False),
+    "nothing else is there": ({"consumers": 1}, [holder()], False),
+    "one gets all": ({"type": "Failover"}, [holder()], False),
+    "is blocked": ({"consumers_blocked": 1}, [holder()], False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_who_holds_nearly_all_and_does_nothing_is_found_at_the_first_look(scene: Any, name: str) -> None:
+    """A warning by the topic's own times, without a snapshot before; nothing where work may go on."""
+    changes, holders, found = CASES[name]
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    scene.subscription("t", **HELD_FEW | changes).drilled("t", holders_json=json.dumps(holders))
+    assert by_name(scene.judged(check.CHECK)) == ({"t": Severity.WARNING} if found else {})
+
+
+@pytest.mark.parametrize(("broker", "found"), [("b:8080", True), ("before:8080", False)])
+def test_delayed_messages_wait_for_nobody(scene: Any, broker: str, *, found: bool) -> None:
+    """What is delayed, as the topic's owner tells, is not among what waits."""
+    scene.measured({"pulsar_subscription_delayed": 0.0}).subscription("t", **HELD_FEW | {"backlog_entries": 500})
+    scene.measured({DELAYED_SERIES: 476}, source=broker, topic="persistent://t/n/t", subscription="s")
+    scene.drilled("t", holders_json=json.dumps([holder()]))
+    assert (by_name(scene.judged(check.CHECK)) == {"t": Severity.WARNING}) is found
+
+
+def test_who_holds_messages_is_said_with_a_standstill(scene: Any) -> None:
+    """A worse finding about the whole subscription names its holders too, in one finding."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    scene.subscription("t", **HELD_FEW | {"type": "Key_Shared", "backlog_entries": 5_000_000})
+    scene.drilled("t", holders_json=json.dumps([holder(13, draining_hashes=2, draining_messages=5)]))
+    judgement = scene.judged(check.CHECK)
+    assert by_name(judgement) == {"t": Severity.CRITICAL}
+    (finding,) = judgement.findings
+    assert finding.evidence.startswith("Key_Shared subscription s of persistent://t/n/t on b:8080 has 5,000,000")
+    assert "2 hashes of its keys now belong to other consumers" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("told", "waiting"), [({"draining_hashes": 3, "draining_messages": 13}, 0), ({}, 2)], ids=["4.0", "before 4.0"]
+)
+def test_what_later_consumers_wait_for_is_named(scene: Any, told: dict[str, Any], waiting: int, golden: Golden) -> None:
+    """Of a Key_Shared subscription, a consumer whose keys others wait for is named, however little it holds."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    scene.subscription("t", type="Key_Shared", consumers=4, backlog_entries=900)
+    scene.drilled("t", holders_json=json.dumps([holder(13, consumed=45, **told)]), consumers_waiting=waiting)
+    (finding,) = scene.judged(check.CHECK).findings
+    assert finding.severity is Severity.WARNING
+    golden(finding.evidence)
+    assert "13 messages" in finding.evidence
+    assert finding.figures == {"consumers": 4, "consumers_stuck": 1, "since_seconds": 2400, "unacked_messages": 13}
+
+
+TOPIC = "persistent://t/n/a"
+UNSERVED_STILL = {"consumers": 1, "message_rate_out": 0.0, "ack_rate": 0.0, "unacked_messages": 0}
+
+
+def snapshot(subscriptions: Sequence[dict[str, Any]], minutes_ago: float = 0, **topic: Any) -> dict[str, Any]:
+    taken_at = NOW - timedelta(minutes=minutes_ago)
+    traffic = {"message_rate_in": 0.0, "subscriptions": len(subscriptions)}
+    return {
+        "snapshot": [{"cluster": "lab", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
+        "brokers": [{"broker": "b:8080", "read": True}],
+        "namespaces": [{"namespace": "t/n", "policies_json": "{}"}],
+        "topics": [{"topic": TOPIC, "broker": "b:8080"} | traffic | topic],
+        "subscriptions": [{"topic": TOPIC} | UNSERVED_STILL | each for each in subscriptions],
+    }
+
+
+def delayed(*, longest_s: int = 60, age_s: int = 5400, strict: bool = True, **own: Any) -> dict[str, Any]:
+    """Twelve delayed messages, all that a subscription has, of a topic whose oldest message is so old."""
+    slowest = own.pop("slowest", "s")
+    rows = snapshot([{"subscription": "s", "backlog_entries": 12, "consumers_without_permits": 0} | own])
+    allowed = {"delayed_delivery_policies": {"maxDeliveryDelayInMillis": longest_s * 1000}}
+    told = {"delayed_messages": 12, "oldest_backlog_age_seconds": age_s, "slowest_subscription": slowest}
+    return rows | {
+        "namespaces": [{"namespace": "t/n", "policies_json": json.dumps(allowed)}],
+        "drilled": [{"topic": TOPIC, "subscription": "s"} | told],
+        "configuration": [
+            {"broker": "b:8080", "key": "isDelayedDeliveryDeliverAtTimeStrict", "value": str(strict).lower()}
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (delayed(), True),
+        (delayed(strict=False), True),
+        (delayed(age_s=659), False),
+        (delayed(longest_s=0), False),
+        (delayed(longest_s=5400), False),
+        (delayed(slowest="other"), False),
+        (delayed(consumers_without_permits=1), False),
+        (delayed(backlog_entries=13), False),
+        (delayed(message_rate_out=0.1), False),
+    ],
+    ids=[
+        "strict",
+        "not strict",
+        "hardly overdue",
+        "any delay is allowed",
+        "so long a delay is allowed",
+        "another subscription is older",
+        "nobody asks for more",
+        "one is due",
+        "something is delivered",
+    ],
+)
+def test_overdue_messages_are_told_by_the_longest_delay(golden: Golden, rows: dict[str, Any], found: bool) -> None:
+    """Delayed messages that are older than any may be delayed are overdue (apache/pulsar#25996)."""
+    findings = judge_rows(CHECK, rows).findings
+    assert [each.severity for each in findings] == [Severity.WARNING] * found
+    for each in findings:
+        golden(each.evidence)
+
+
+def readers(*names: str, minutes_ago: float = 0, **own: Any) -> dict[str, Any]:
+    """Readers that have these names, each behind all that is stored."""
+    traffic = {"message_rate_in": own.pop("published", 0.0)}
+    each = {"backlog_entries": 38_345, "type": "Exclusive"} | own
+    return snapshot([{"subscription": f"reader-{name}"} | each for name in names], minutes_ago, **traffic)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "found"),
+    [
+        (readers("a", "b", "c"), ["a", "b"], True),
+        (readers("a", "b", "c"), ["a", "b", "c"], False),
+        (readers("a", "b", "c"), ["a", "z"], False),
+        (readers("a", "b", "c"), ["a"], False),
+        (readers("a", "b", "c", published=1.0), ["a", "b"], False),
+        (readers("a", "b", "c", published=None), ["a", "b"], False),
+        (readers("a", "b", "c", message_rate_out=3.0), ["a", "b"], False),
+        (readers("a", "b", "c", backlog_entries=999), ["a", "b"], False),
+    ],
+    ids=[
+        "one more",
+        "as many",
+        "one went",
+        "only one stayed",
+        "somebody publishes",
+        "who knows",
+        "they read",
+        "few entries",
+    ],
+)
+def test_readers_that_only_grow_in_number_are_left_behind(
+    golden: Golden, now: dict[str, Any], before: list[str], found: bool
+) -> None:
+    """Each attempt of a client may leave a reader behind that gets nothing (apache/pulsar#15070)."""
+    findings = judge_rows(CHECK, now, None, [readers(*before, minutes_ago=10)]).findings
+    assert [(each.severity, each.subject) for each in findings] == [(Severity.WARNING, TOPIC)] * found
+    for each in findings:
+        golden(each.evidence)

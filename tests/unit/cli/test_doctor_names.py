@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.cli.doctor import names
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from pulsar_steward.notify.variable import HaltsAsked, HaltsTold
-from pulsar_steward.orchestration.halts_told import told
+from pulsar_steward.orchestration.airflow_answers import halts_told
 from tests.builders import NOW
 from tests.cases import row_by_row
 from tests.ledgers import ledger_at
@@ -118,7 +118,7 @@ def test_what_the_variable_halts_is_said(
     """The Airflow that is set up here is asked what its halt variable does to each cluster that is known."""
     asked: list[HaltsAsked] = []
 
-    def answering(_module: str, question: HaltsAsked, _kind: object) -> HaltsTold | None:
+    def answering(_subject: str, question: HaltsAsked, _kind: object) -> HaltsTold | None:
         asked.append(question)
         return answer
 
@@ -143,6 +143,6 @@ def test_airflow_tells_what_its_variable_halts(
     monkeypatch.setenv("AIRFLOW_VAR_STEWARD_HALT", value)
     monkeypatch.setenv("AIRFLOW_CONN_PULSAR_ADMIN_SOUTH", "http://127.0.0.1:1")
 
-    found = told(HaltsAsked(clusters=("east", "west"), names=("south", "north", "no name")))
+    found = halts_told(HaltsAsked(clusters=("east", "west"), names=("south", "north", "no name")))
 
     assert (set(found.reasons), found.understood, found.connected) == (halted, understood, ("south",))

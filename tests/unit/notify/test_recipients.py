@@ -16,7 +16,7 @@ from pulsar_steward.notify.addresses import Address, AddressFound, Asked
 from pulsar_steward.notify.compose import composed
 from pulsar_steward.notify.gather import Route
 from pulsar_steward.orchestration import recipients
-from pulsar_steward.orchestration.recipient_addresses import addresses
+from pulsar_steward.orchestration.airflow_answers import addresses
 from pulsar_steward.policy.notify import RecipientKind
 from tests.cases import row_by_row
 from tests.unit.notify.notices import AIRFLOW, NASTY, a_notice

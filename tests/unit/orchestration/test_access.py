@@ -15,8 +15,8 @@ from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
 from pulsar_steward.errors import ConfigurationError, NoAccessToken
 from pulsar_steward.model.system import System
 from pulsar_steward.orchestration import connections, events
+from pulsar_steward.orchestration.airflow_answers import connected
 from pulsar_steward.orchestration.connections import ChangeAccess
-from pulsar_steward.orchestration.fleet_connections import connected
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.pulsar.logins import Basic, ClientCredentials, Plugin
 from pulsar_steward.pulsar.settings import AdminSettings

@@ -38,7 +38,7 @@ from tests.unit.orchestration.test_publish import (
     in_short,
     rejected,
 )
-from tests.unit.planners.bundles.test_groups import BOTH, scene
+from tests.unit.planners.bundles.test_drain import BOTH, scene
 from tests.unit.planners.proposals import KNOWN
 from tests.unit.planners.test_nearly_full import HOLD, KEPT, ORDERS, a_namespace, found
 

@@ -223,7 +223,7 @@ def test_a_trouble_with_several_plans_counts_them() -> None:
 def test_a_trouble_of_a_partial_snapshot_is_counted_among_those_read() -> None:
     """Nobody knows how many topics of the unread brokers it meets."""
     two = [a_finding_of(Severity.CRITICAL, check_id=NEAR, subject=f"persistent://shop/{each}/t") for each in "ab"]
-    for findings, where in ((two, "2 topics in 2 namespaces, of those read"), (two[:1], two[0].subject)):
+    for findings, where in ((two, "2 topics in 2 namespaces, as far as it was read"), (two[:1], two[0].subject)):
         (trouble,) = troubles_found(check_reports(findings, ()))
         assert trouble_report(trouble, (), partial=True).where == where
 

@@ -159,7 +159,7 @@ class LimitedPart:
 
 
 def _too_many(grew: str, looked_up: int) -> str:
-    return f"More than {counted(looked_up, 'backlog')} {grew} fast lately; of those that were looked up none kept on."
+    return f"More than {counted(looked_up, 'backlog')} {grew} fast lately; those that were looked up did not go on."
 
 
 def _seconds_left(row: Row, rate: float) -> float | None:

@@ -77,7 +77,7 @@ def _seldom(row: Row) -> str:
     return (
         f"What a subscription has acknowledged is written once in {seconds_in_words(row['seconds'], rounded=True)}"
         f" {who}. Consumers get {counted(row['messages_per_second'], 'message')} a second there{silent}: where their"
-        f" brokers die, up to {counted(round(row['messages']), 'message')} of these come again."
+        f" brokers die, up to {counted(round(row['messages']), 'message')} come again."
     )
 
 

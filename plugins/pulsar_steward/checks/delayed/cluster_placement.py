@@ -131,7 +131,7 @@ class BrokerGroup:
         if not names and not self.unread:
             return self._found(Severity.CRITICAL, f"{self.words} may be on no broker that is there.")
         if not names:
-            words = f"{self.words} may be on no other brokers than {unread}, and of these none answered."
+            words = f"{self.words} may be on no other brokers than {unread}, and none of them answered."
         elif self.unread:
             words = f"Of the brokers that {self.words} may be on, only {names[0]} answered, and not {unread}."
         else:

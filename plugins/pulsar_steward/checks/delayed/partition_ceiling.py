@@ -69,7 +69,7 @@ class Metadata:
 
     Attributes:
         topics: Number of loaded topics.
-        subscriptions: Number of subscriptions of those that store something in it; None if not known.
+        subscriptions: Number of subscriptions that have nodes in it; None if not known.
         nodes: Number of nodes, counted or else estimated.
         counted: True if ZooKeeper's count is plausible: one far below the estimate is that of another ensemble.
         words: The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text.

@@ -24,8 +24,8 @@ class HotBundlePolicy(Section):
 
     warning_times_mean: int = number(
         10,
-        "throughput or clients of a bundle, as a multiple of the mean of bundles that have any, without the"
-        " busiest tenth of these",
+        "throughput or clients of a bundle, as a multiple of the mean of bundles that have any, the busiest tenth"
+        " left out",
         ge=2,
     )
     minimum_broker_share_percent: int = percent(

@@ -288,7 +288,7 @@ def _sentences(auditor: str, gauges: Mapping[str, int], recovery: Recovery) -> I
         since = "" if recovery.since is None else f" since the snapshot of {time_in_words(recovery.since)}"
         average = f" on average in each of {recovery.audits:,} audits" if recovery.audits > 1 else ""
         failed = f"; {counted(recovery.failed, 'try', 'tries')} did not complete a ledger" if recovery.failed else ""
-        lately = ", and none of those since the snapshot before did" if recovery.stuck else ""
+        lately = ", and none did since the snapshot before" if recovery.stuck else ""
         yield (
             f"The auditor in {auditor} found {counted(recovery.found, 'ledger')} with too few copies{average}{since};"
             f" {counted(recovery.copied, 'has', 'have')} all of them again since: at least"

@@ -30,8 +30,6 @@ MISSED = {
 }
 """What does not happen while a DAG is paused."""
 
-_MODULE = "pulsar_steward.orchestration.dag_states"
-
 
 def asking_lines(ledger: str | None, lookup: Callable[[], States | None] | None = None) -> Iterator[Line]:
     """Checks that the DAGs which people depend on run, and that somebody was asked about each question."""
@@ -56,7 +54,7 @@ def asking_lines(ledger: str | None, lookup: Callable[[], States | None] | None 
 
 def by_airflow() -> States | None:
     """Whether each DAG is paused, by the Airflow of this environment; None: there is none, or it cannot be read."""
-    return ask_airflow(_MODULE, None, dict[str, bool]) if airflow_is_set_up() else None
+    return ask_airflow("paused", None, dict[str, bool]) if airflow_is_set_up() else None
 
 
 def _dags(states: States) -> Line:

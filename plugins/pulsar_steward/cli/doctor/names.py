@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from pulsar_steward.cli.airflow_process import airflow_is_set_up, ask_airflow
 from pulsar_steward.cli.doctor.line import fine, of_error, problem, unknown
-from pulsar_steward.cli.known_names import CLUSTER, HALTS_TOLD, known_names
+from pulsar_steward.cli.known_names import CLUSTER, known_names
 from pulsar_steward.cli.ledgers import is_ledger_known, opened_ledger
 from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.errors import ConfigurationError, LedgerError, PolicyError, SnapshotError
@@ -72,7 +72,7 @@ def halt_lines(ledger: str | None) -> Iterator[Line]:
         pass  # reported with the ledger already
     if airflow_is_set_up():
         clusters = tuple(sorted(known)) or (os.environ.get(CLUSTER, "local"),)
-        yield _by_variable(clusters, ask_airflow(HALTS_TOLD, HaltsAsked(clusters=clusters), HaltsTold))
+        yield _by_variable(clusters, ask_airflow("halts", HaltsAsked(clusters=clusters), HaltsTold))
 
 
 def _by_variable(clusters: Sequence[str], told: HaltsTold | None) -> Line:

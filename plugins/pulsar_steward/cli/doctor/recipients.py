@@ -33,8 +33,6 @@ SECONDS = 5
 PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 GIVEN_UP_WITHIN = timedelta(days=7)
 
-_MODULE = "pulsar_steward.orchestration.recipient_addresses"
-
 
 def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | None = None) -> Iterator[Line]:
     """Checks each recipient, by the addresses that `lookup` gives, and sends nothing."""
@@ -60,7 +58,7 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
 
 def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequence[AddressFound] | None:
     """Addresses by the connections of the Airflow of this environment; None: there is none, or it does not answer."""
-    return ask_airflow(_MODULE, asked, list[AddressFound], seconds)
+    return ask_airflow("addresses", asked, list[AddressFound], seconds)
 
 
 def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:

@@ -74,7 +74,7 @@ class MissingNamespace(msgspec.Struct, frozen=True, kw_only=True):
         topics: Loaded topics at the lost cluster that are stored.
         served_by: Other clusters that replicate it, the one with the fewest waiting entries first; empty: nobody else
             serves it, and all that it stores is missing.
-        entries: Entries that the first of these has not got yet; a batch of messages is one entry.
+        entries: Entries that the first of them has not got yet; a batch of messages is one entry.
         messages: The same in messages.
         delay_seconds: Longest time that something has been waiting.
         unsent_topics: Topics that are not replicated to the first of them.

@@ -298,7 +298,7 @@ def trouble_report(
         harm=trouble.harm,
         headline=harmful.headlines.get(trouble.harm, harmful.title),
         where=("the whole cluster" if trouble.where == cluster else trouble.where)
-        + (", of those read" if partial and trouble.affected > 1 else ""),
+        + (", as far as it was read" if partial and trouble.affected > 1 else ""),
         affected=trouble.affected,
         bytes=trouble.bytes,
         because=because,

@@ -1,23 +1,39 @@
-"""A hot bundle on a broker that carries too much: it is split, and its parts are moved, in one batch."""
+"""Splits and moves of business bundles in one batch; carried out, nothing is left to find."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import msgspec
 
+from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, TopicSpec
+from lab.simulator import running_simulator as running
+from pulsar_steward.changes import kind_of
 from pulsar_steward.checks.placement.broker_load import OTHERS_MEDIAN
+from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.collect.collecting import CollectParameters, collect
+from pulsar_steward.collect.reading import TaskDivision, WrittenByTasks
+from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
-from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
+from pulsar_steward.model.bundles import FULL_RANGE, BundleRange, position_of
 from pulsar_steward.model.plan import BROKER_DRAIN, BUNDLE_BALANCE, BUNDLE_SPLIT, Batch, numbered
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.step import Change, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.orchestration.remediating import is_of
 from pulsar_steward.planners.bundles.facts import Busy, Load
 from pulsar_steward.planners.bundles.parts import load_of
 from pulsar_steward.planners.bundles.split import PLANNER
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.pulsar import calls
+from pulsar_steward.pulsar.settings import AdminSettings
+from pulsar_steward.runtime.parallel import OnThreads
+from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_move, a_policy, broker, planning_facts_with
 from tests.cases import row_by_row
 from tests.unit.facts.test_load_manager import MODULAR
@@ -33,8 +49,12 @@ from tests.unit.planners.bundles.scenes import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Plan
     from pulsar_steward.planners.base import Proposal
     from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.pulsar.calls import Call
     from tests.golden import Golden
 
 WHOLE = BundleRange(0, FULL_RANGE)
@@ -212,3 +232,68 @@ def test_a_part_that_a_guard_keeps_is_named() -> None:
 
     assert the_batch(proposal).kinds == (BUNDLE_SPLIT,)
     assert any("Guard clients keeps bundles where they are" in note for note in proposal.notes)
+
+
+POLICY = a_policy(bundle_topic_skew={"warning_topics_per_bundle": 120}, bundle_balance_remedy={"least_snapshots": 2})
+SPEC = ClusterSpec(
+    namespaces=(
+        NamespaceSpec("shop/orders", bundles=2, topics=(TopicSpec("t", partitions=300, producers=1),), owner=0),
+        NamespaceSpec("shop/carts", bundles=16, topics=(TopicSpec("t", partitions=600, producers=1),), owner=0),
+    )
+)
+BEGAN = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+PLANNERS = {"bundle-topic-skew", "broker-load-skew"}
+
+
+def observed(cluster: Simulator, out: Path, number: int) -> tuple[Plan, set[str]]:
+    """A plan, and the checks that found something that it answers; snapshots are ten minutes apart."""
+    settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
+    order = CollectParameters(cluster="lab", taken_at=BEGAN + timedelta(minutes=10 * number), policy=POLICY.collect)
+    folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", order.taken_at)), OnThreads(3)
+    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, TaskDivision(3, 1)), threads)
+    diagnose(folder, POLICY, threads, [check for check in CHECKS if check.check_id in PLANNERS])
+    planning = planning_facts_of(open_snapshot(folder.uri), POLICY, Moves())
+    return make_plan(planning), {finding.check_id for finding in planning.findings} & PLANNERS
+
+
+def send(cluster: Simulator, call: Call) -> None:
+    """Makes a call, wherever it is redirected to."""
+    url = f"{cluster.admin_urls[0]}{call.path}"
+    answer = httpx.request(call.method, url, params=call.query, follow_redirects=True, trust_env=False)
+    assert answer.is_success, answer.text
+
+
+def carry_out(cluster: Simulator, change: Change) -> None:
+    """Does a step, and sees that it came as was foretold."""
+    assert isinstance(change, SplitBundle | UnloadBundle)
+    names = (f"persistent://{change.namespace}/t-partition-{number}" for number in range(600))
+    topic = next(name for name in names if position_of(name) in BundleRange.parse(change.bundle))
+    send(cluster, kind_of(change).call())
+    owned = cluster.owned_bundles()
+    if isinstance(change, SplitBundle):
+        assert {f"{change.namespace}/{half}" for half in change.halves} <= set(owned[change.owner])
+        return
+    send(cluster, calls.look_up(topic))
+    assert f"{change.namespace}/{change.bundle}" in cluster.owned_bundles()[change.target]
+
+
+def test_what_is_proposed_heals_the_cluster(tmp_path: Path) -> None:
+    """After the proposed splits and moves are carried out, neither check finds anything and nothing is proposed."""
+    with running(SPEC) as cluster:
+        first, found = observed(cluster, tmp_path, 0)
+        assert found == PLANNERS
+        assert {batch.kind for batch in first.batches} == {"bundle_split"}
+        assert any("may show a burst" in note for note in first.notes)
+
+        second, found = observed(cluster, tmp_path, 1)
+        assert {batch.kind for batch in second.batches} == {"bundle_split", "bundle_balance"}
+        steps = [step for batch in second.batches for step in batch.steps]
+        assert all(step.guards for step in steps)
+        assert all(result.passed for step in steps for result in step.guards)
+        for step in steps:
+            carry_out(cluster, step.change)
+
+        last, found = observed(cluster, tmp_path, 2)
+
+    assert found == set()
+    assert last.batches == ()
