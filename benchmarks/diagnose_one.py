@@ -18,7 +18,8 @@ import msgspec
 from benchmarks.bench.figures import Figures, Meter
 from benchmarks.large_snapshot import Cluster, write
 from pulsar_steward.checks.registry import CHECKS, VIEWS, checks_of
-from pulsar_steward.diagnose.diagnosing import diagnose, run_checks
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.diagnose.runner import run_checks
 from pulsar_steward.diagnose.running import SnapshotSources
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import FINDINGS, SMALL
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.checks.check import Check
-    from pulsar_steward.diagnose.diagnosing import CheckResult
+    from pulsar_steward.diagnose.runner import CheckResult
 
 WHAT = "findings"
 

@@ -14,9 +14,9 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.orchestration import batch_tasks, batches, remediating
+from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
+from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval_response import ApprovalQuestion, interpret
-from pulsar_steward.orchestration.batch_tasks import ApplyBatch
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_form import APPROVE, QUESTION, REJECT
 from pulsar_steward.orchestration.question_trigger import END
@@ -95,7 +95,7 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
     outcomes = tuple(msgspec.structs.replace(each, outcome=outcome) for each in told.outcomes)
     proof = msgspec.structs.replace(told.proof, proved=outcome is Outcome.DONE) if told.proof else None
     monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
-    monkeypatch.setattr(batch_tasks, "run_key", lambda _: "dag/run/0")
+    monkeypatch.setattr(applying, "run_key", lambda _: "dag/run/0")
     monkeypatch.setattr(batches, "opening_of", lambda *_: None)
     monkeypatch.setattr(batches, "ended_unbegun", lambda *_: None)
     monkeypatch.setattr(batches, "apply_batch", lambda *_: outcomes)
@@ -121,7 +121,7 @@ def test_what_a_skipped_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: p
         raise Refused(HOSTILE)
 
     monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
-    monkeypatch.setattr(batch_tasks, "run_key", lambda _: "dag/run/0")
+    monkeypatch.setattr(applying, "run_key", lambda _: "dag/run/0")
     monkeypatch.setattr(batches, "opening_of", lambda *_: None)
     monkeypatch.setattr(batches, "apply_batch", refuse)
     monkeypatch.setattr(batches, "was_approved", lambda *_: False)

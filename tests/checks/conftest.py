@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.diagnose.diagnosing import SnapshotSources, run_checks
+from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SHARDED, SMALL_BEFORE
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import on_this_thread

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.collect.broker import KEPT
 from pulsar_steward.collect.metrics import SERIES
-from pulsar_steward.diagnose.diagnosing import SnapshotSources, run_checks
+from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.tables import SHARDED, SMALL
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.runtime.parallel import on_this_thread

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guards.bundles import (
-    AntiAffinity,
     Boundaries,
     Circles,
     Clients,
@@ -14,9 +13,6 @@ from pulsar_steward.guards.bundles import (
     Owner,
     ProducersReturn,
     ReplicationKept,
-    Shedding,
-    TargetActive,
-    TargetAllowed,
 )
 from pulsar_steward.guards.every_change import (
     FreshSnapshot,
@@ -38,8 +34,15 @@ from pulsar_steward.guards.isolation import (
     IsolationAsPlanned,
 )
 from pulsar_steward.guards.kinds import Objection
+from pulsar_steward.guards.quotas import AgeRoom, QuotaHeld, QuotaRoom, QuotasChecked
+from pulsar_steward.guards.raises import (
+    CoordinatorLimit,
+    CoordinatorsRest,
+    PartitionLimit,
+    PartitionOrder,
+    TopicAsPlanned,
+)
 from pulsar_steward.guards.settings import (
-    AgeRoom,
     BookiesEnough,
     Clocks,
     CopiesKept,
@@ -47,20 +50,10 @@ from pulsar_steward.guards.settings import (
     LongestDelay,
     OneCluster,
     OwnCursors,
-    QuotaHeld,
-    QuotaRoom,
-    QuotasChecked,
     SettingAsPlanned,
 )
-from pulsar_steward.guards.subscriptions import (
-    CoordinatorLimit,
-    CoordinatorsRest,
-    PartitionLimit,
-    PartitionOrder,
-    SubscriptionExpendable,
-    SubscriptionUnused,
-    TopicAsPlanned,
-)
+from pulsar_steward.guards.subscriptions import SubscriptionExpendable, SubscriptionUnused
+from pulsar_steward.guards.targets import AntiAffinity, Shedding, TargetActive, TargetAllowed
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts

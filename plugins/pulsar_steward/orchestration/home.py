@@ -110,9 +110,9 @@ CHANGING = timedelta(hours=12)
 """Time limit of one try of carrying out a batch.
 
 A try makes no call later than `approval.valid_minutes` after the answer, or after the opening of the window that it
-waited for (`orchestration/batch_tasks.py`). Within that time it may wait for another writer
-(`apply.lease_wait_seconds`), and each step may wait for its pace and its proof. A try that is cut short is like a
-crash: the next try reads the cluster and goes on.
+waited for (`orchestration/applying.py`). Within that time it may wait for another writer (`apply.lease_wait_seconds`),
+and each step may wait for its pace and its proof. A try that is cut short is like a crash: the next try reads the
+cluster and goes on.
 """
 
 

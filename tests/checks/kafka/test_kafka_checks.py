@@ -14,7 +14,7 @@ from pulsar_steward.checks.kafka.replicas_in_sync import FLAPPING, OUT_OF_SYNC
 from pulsar_steward.checks.kafka.sizes import STORE_UNKNOWN
 from pulsar_steward.checks.kafka.uneven import LEADERS, REPLICAS
 from pulsar_steward.checks.registry import VIEWS, checks_of
-from pulsar_steward.diagnose.diagnosing import run_checks
+from pulsar_steward.diagnose.runner import run_checks
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.system import System
 from pulsar_steward.model.trouble import Harm, harm_of

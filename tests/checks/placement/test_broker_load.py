@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.placement import broker_load
+from pulsar_steward.checks.placement.broker_groups import CHECK as GROUPS_CHECK
 from pulsar_steward.checks.placement.broker_load import BROKER_DRAINING as CHECK
-from pulsar_steward.checks.placement.broker_load import CHECK as GROUPS_CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW, a_policy

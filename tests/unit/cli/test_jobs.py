@@ -257,7 +257,7 @@ from steward_spark.command import run
 def job():
     logging.getLogger("steward_spark.progress").info("reading %d", 3)
     logging.getLogger("pulsar_steward.collect.broker").warning("not read")
-    logging.getLogger("pulsar_steward.diagnose.diagnosing").info("tc-skew: clear")
+    logging.getLogger("pulsar_steward.diagnose.runner").info("tc-skew: clear")
     raise NotAllowed("GET", "/x", "b:1", "no superuser", 401)
 
 sys.exit(run(job))
@@ -296,7 +296,7 @@ def test_a_job_logs_plain_lines_to_anybody_else() -> None:
     assert [line.split(" ", 2)[2] for line in lines] == [
         "INFO steward_spark.progress reading 3",
         "WARNING pulsar_steward.collect.broker not read",
-        "INFO pulsar_steward.diagnose.diagnosing tc-skew: clear",
+        "INFO pulsar_steward.diagnose.runner tc-skew: clear",
         "ERROR steward_spark NotAllowed: GET /x at b:1: 401 no superuser",
     ]
 

@@ -12,15 +12,9 @@ from pulsar_steward.checks.check import Check, CheckContext, Judgement, Queried,
 from pulsar_steward.checks.delayed.failover_time import CHECK
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.diagnose import diagnosing
-from pulsar_steward.diagnose.diagnosing import (
-    Diagnosis,
-    FindingAge,
-    SnapshotSources,
-    diagnose,
-    run_checks,
-    with_history,
-)
+from pulsar_steward.diagnose import runner
+from pulsar_steward.diagnose.diagnosing import Diagnosis, FindingAge, diagnose, with_history
+from pulsar_steward.diagnose.runner import SnapshotSources, run_checks
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.tables import FAILOVERS, FINDINGS, SNAPSHOT
 from pulsar_steward.policy.schema import Policy
@@ -45,7 +39,7 @@ REGISTERED: dict[str, Check] = {}
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registry with the made-up checks as well."""
-    monkeypatch.setattr(diagnosing, "BY_ID", ChainMap(REGISTERED, BY_ID))
+    monkeypatch.setattr(runner, "BY_ID", ChainMap(REGISTERED, BY_ID))
 
 
 class Named(Check):

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner, TargetActive, TargetAllowed
+from pulsar_steward.guards.bundles import Boundaries, Clients, Cooldown, Owner
 from pulsar_steward.guards.evaluate import GUARDS, evaluate, guards_of, objection_to
 from pulsar_steward.guards.every_change import Protected
 from pulsar_steward.guards.in_flight import with_messages_in_flight
 from pulsar_steward.guards.kinds import Guard, Objection
+from pulsar_steward.guards.targets import TargetActive, TargetAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import (
     AddPartitions,

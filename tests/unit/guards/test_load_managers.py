@@ -17,11 +17,11 @@ from pulsar_steward.facts.load_manager import (
     load_manager_of,
 )
 from pulsar_steward.facts.unknown import Unknown, owner_unknown
-from pulsar_steward.guards.bundles import Shedding
 from pulsar_steward.guards.evaluate import guards_of, objection_to
 from pulsar_steward.guards.in_flight import LossAsApproved
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.settings import AgeRoom
+from pulsar_steward.guards.quotas import AgeRoom
+from pulsar_steward.guards.targets import Shedding
 from pulsar_steward.model.loss import NOTHING_LOST, Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Step, UnloadBundle

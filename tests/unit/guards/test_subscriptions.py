@@ -13,14 +13,14 @@ from pulsar_steward.facts.partitions import PartitionedTopic, ordering
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.evaluate import evaluate, guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.subscriptions import (
+from pulsar_steward.guards.raises import (
     CoordinatorLimit,
     CoordinatorsRest,
     PartitionLimit,
     PartitionOrder,
-    SubscriptionUnused,
     TopicAsPlanned,
 )
+from pulsar_steward.guards.subscriptions import SubscriptionUnused
 from pulsar_steward.model.bundles import TC_NAMESPACE, position_of, tc_topic
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.step import AddPartitions, RaiseCoordinators, Step

@@ -18,7 +18,7 @@ from pulsar_steward.errors import LedgerError
 from pulsar_steward.ledger.rows import BatchKey, Decision
 from pulsar_steward.notify.variable import VariableHalt
 from pulsar_steward.orchestration import batches, halt_variable, question_trigger
-from pulsar_steward.orchestration.batch_tasks import OPENED, ApplyBatch, WindowTrigger
+from pulsar_steward.orchestration.applying import OPENED, ApplyBatch, WindowTrigger
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.halt_variable import HALT, SEEN, halted_by_variable, halts_seen
 from pulsar_steward.orchestration.question_trigger import END, is_end

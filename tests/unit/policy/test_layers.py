@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pulsar_steward.checks.check import Scope
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.diagnose.diagnosing import divided
+from pulsar_steward.diagnose.runner import divided
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.policy.layers import NARROW
 from pulsar_steward.policy.load import load_policy, parse_policy

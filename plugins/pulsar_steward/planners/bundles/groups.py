@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.changes.isolation import STAYS, by_hand
-from pulsar_steward.checks.placement.broker_load import CHECK as BROKER_GROUPS
+from pulsar_steward.checks.placement.broker_groups import CHECK as BROKER_GROUPS
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.isolation import policies_in_words
 from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, Batch
