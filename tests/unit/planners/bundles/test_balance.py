@@ -168,7 +168,9 @@ def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
 
     targets = [target for _, _, target in ways(proposal)]
     assert sorted(targets) == [broker(1)] * 3 + [broker(2)] * 3
-    assert "own shedding would undo it is not known: by then usages may be 2 points and traffic 10% worse" in " ".join(proposal.notes)
+    assert "own shedding would undo it is not known: by then usages may be 2 points and traffic 10% worse" in " ".join(
+        proposal.notes
+    )
     unknown = PLANNER.proposal(uneven_scene(3, ON_ONE, load_manager=manager))
     assert (unknown.batches, "the usage that the brokers' own shedding" in " ".join(unknown.notes)) == ((), True)
 
