@@ -104,7 +104,7 @@ _DELAYED = """
 
 _SCALABLE = f"""
     select namespace,
-        list(distinct 'topic' || regexp_extract(topic, '^segment(://.*)/[^/]+$', 1) order by all) as topics
+        list_sort(list(distinct 'topic' || regexp_extract(topic, '^segment(://.*)/[^/]+$', 1))) as topics
     from topics where namespace in (select unnest($names)) and starts_with(topic, '{SEGMENT}') group by namespace"""
 
 
