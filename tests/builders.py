@@ -315,6 +315,7 @@ FACTS: dict[str, Any] = {
     "usages": None,
     "traffic": None,
     "other_clusters": (),
+    "scalable_topics": (),
     "unproved_batch": None,
     "changes_in_the_last_hour": 0,
     "own_changes_to_come": 0,

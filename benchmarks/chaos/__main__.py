@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from benchmarks.chaos.detour import Detour
-from benchmarks.chaos.document import Chaos, markdown
+from benchmarks.chaos.document import Chaos, document
 from benchmarks.chaos.faults import FAULTS, Scenario, at_each_line, scenarios
 from benchmarks.chaos.ground import Ground
 from benchmarks.chaos.holdings import SMALL_LEDGERS, holdings
@@ -66,14 +66,18 @@ def main(argv: Sequence[str] | None = None) -> int:
                 Path(home),
                 say,
                 checkups,
+                pulsar=arguments.pulsar,
                 lines=None if arguments.only else arguments.lines,
                 verbose=arguments.verbose,
             )
         )
-    chaos = Chaos(arguments.seed, runs, checkups, datetime.now(UTC).date().isoformat(), versions(Pulsar=VERSIONS[0]))
+    date, pulsar = datetime.now(UTC).date().isoformat(), arguments.pulsar
+    chaos = Chaos(arguments.seed, runs, checkups, date, versions(Pulsar=pulsar))
     say(f"{len(runs)} runs in {(time.monotonic() - began) / 60:.0f} min, {len(chaos.violations)} violations")
     if not arguments.only:
-        arguments.out.write_text(markdown(chaos), encoding="utf-8")
+        before = arguments.out.read_text(encoding="utf-8") if arguments.out.exists() else ""
+        text = document(chaos, None if pulsar == VERSIONS[0] else pulsar, before)
+        arguments.out.write_text(text, encoding="utf-8")
         say(f"written: {arguments.out}")
     return 1 if chaos.violations or COULD_NOT_LOOK in checkups else 0
 
@@ -84,6 +88,7 @@ def run_all(
     say: Callable[[str], None],
     checkups: list[int] | None = None,
     *,
+    pulsar: str = VERSIONS[0],
     lines: int | None = None,
     verbose: bool = False,
 ) -> Iterator[Judged]:
@@ -94,6 +99,7 @@ def run_all(
         home: A folder for the lab and the ledgers.
         say: Told what happens, a line at a time.
         checkups: Gets the exit codes of `steward checkup`, run now and then; None: it is not run.
+        pulsar: The brokers' version.
         lines: A worker is killed at so many lines between an intent and its outcome as well, 0: at each; None: not.
         verbose: Whether what workers said is told of every run, and not only where something did not hold.
     """
@@ -103,7 +109,7 @@ def run_all(
     with ExitStack() as open_parts:
         brokers, bookie = dict(COMMON_SETTINGS) | SMALL_LEDGERS, ADMIN_API
         options = LabOptions(hosts="distinct", broker_settings=brokers, bookie_settings=bookie)
-        lab = open_parts.enter_context(running_lab("chaos", home=home, **options))
+        lab = open_parts.enter_context(running_lab("chaos", home=home, pulsar_version=pulsar, **options))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()
         open_parts.callback(detour.close)
@@ -173,6 +179,12 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--only", nargs="+", metavar="FAULT", help=f"only runs of these numbers or faults: {names}")
     made.add_argument(
         "--lines", type=int, default=LINES, help=f"at which a worker is killed, 0: each (default: {LINES})"
+    )
+    made.add_argument(
+        "--pulsar",
+        default=VERSIONS[0],
+        choices=VERSIONS,
+        help="the brokers' version; another one gets a line",
     )
     made.add_argument("--verbose", action="store_true", help="tell what workers said")
     made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written unless --only is given")

@@ -62,8 +62,32 @@ class Chaos:
         return [f"run {each.scenario.number}: {words}" for each in self.runs for words in each.violations]
 
 
+ON_OTHERS = "\n## On other versions\n\n"
+
+
+def document(chaos: Chaos, pulsar: str | None, before: str) -> str:
+    """The document after a command.
+
+    Args:
+        chaos: All of the command.
+        pulsar: Another version of Pulsar than the document is about: it gets a line; None: of this one it is all.
+        before: The document as it was, which keeps the lines of other versions.
+    """
+    whole, _, lines = before.partition(ON_OTHERS)
+    others = [line for line in lines.splitlines() if pulsar is None or not line.startswith(f"- Pulsar {pulsar},")]
+    if pulsar is None:
+        whole = markdown(chaos)
+    else:
+        steps = sum(len(each.outcomes) for each in chaos.runs)
+        others.append(
+            f"- Pulsar {pulsar}, {chaos.date}, seed {chaos.seed}: {len(chaos.runs)} runs, {steps} outcomes of steps,"
+            f" {_calls(chaos.runs)} changing calls, {len(chaos.violations)} violations."
+        )
+    return whole + (ON_OTHERS + "\n".join(sorted(others)) + "\n" if others else "")
+
+
 def markdown(chaos: Chaos) -> str:
-    """The document."""
+    """The document on the version that labs are of by default."""
     versions = ", ".join(f"{name} {version}" for name, version in chaos.versions.items())
     minutes = sum(each.seconds for each in chaos.runs) / CLOCK_MINUTE
     met = sum(each.happened or each.scenario.fault.kind == "none" for each in chaos.runs)

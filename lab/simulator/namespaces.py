@@ -111,6 +111,15 @@ async def anti_affinity_group(request: Request) -> Response:
     return replies.done() if group is None else replies.bare(group)
 
 
+async def scalable_topics(request: Request) -> Response:
+    """The scalable topics of a namespace; there is no such call before 5.0."""
+    me = here(request)
+    if me.state.spec.version_of(me.broker.number) < "5":
+        return replies.jetty_page(request, 404, "Not Found")
+    name = known_namespace(request, "Namespace does not exist").name
+    return replies.document(list(next((each.scalable for each in me.state.spec.namespaces if each.name == name), ())))
+
+
 async def bookie_affinity(request: Request) -> Response:
     """The group of bookies that a namespace's ledgers keep to, or nothing."""
     state, name = here(request).state, known_namespace(request, "Namespace local-policies does not exist").name
@@ -125,6 +134,7 @@ ROUTES = [
     Route(
         "/admin/v2/namespaces/{tenant}/{namespace}/antiAffinity", anti_affinity_group, methods=["GET", "POST", "DELETE"]
     ),
+    Route("/admin/v2/scalable/{tenant}/{namespace}", scalable_topics),
     Route("/admin/v2/namespaces/{tenant}", names),
     Route("/admin/v2/namespaces/{tenant}/{namespace}", namespace, methods=["GET", "PUT", "DELETE"]),
     Route("/admin/v2/namespaces/{tenant}/{namespace}/bundles", bundles),

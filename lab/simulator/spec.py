@@ -300,6 +300,7 @@ class NamespaceSpec:
         loaded: Whether bundles with topics are owned from the start, as they are with clients connected.
         anti_affinity_group: The group that it is in.
         bookie_group: The group of bookies that its ledgers keep to.
+        scalable: Its scalable topics (``topic://...``), which brokers of 5.0 list.
     """
 
     name: str
@@ -312,6 +313,7 @@ class NamespaceSpec:
     loaded: bool = True
     anti_affinity_group: str | None = None
     bookie_group: str | None = None
+    scalable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,36 @@ def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
         assert_stopped(site, plan, "refused", f"/brokers/version at {site.brokers[2]}: 500")
 
 
+ONE = "topic://shop/orders/one"
+
+
+@pytest.mark.parametrize(
+    ("versions", "scalable", "reason"),
+    [
+        (("5.0.1",) * 3, (), None),
+        (("5.0.1",) * 3, (ONE,), f"shop/orders has 1 scalable topic, such as {ONE}"),
+        (("4.0.7", "5.0.1"), (), "which scalable topics shop/orders has is not known"),
+        (("4.0.7",) * 3, (ONE,), None),
+    ],
+)
+def test_a_namespace_of_scalable_topics_keeps_its_limits(
+    tmp_path: Path, versions: tuple[str, ...], scalable: tuple[str, ...], reason: str | None
+) -> None:
+    """Nobody knows what waits in segments; the call that lists scalable topics is new in 5.0."""
+    spec = replace(SKEWED, versions=versions, namespaces=(NamespaceSpec("shop/orders", scalable=scalable),))
+    change = ChangeSetting(
+        namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=600), inherited=None
+    )
+    with a_worksite(tmp_path, spec) as site:
+        plan = site.approved(change)
+        if reason is None:
+            assert said(site.carry_out(plan)) == ["done"]
+        else:
+            assert_stopped(site, plan, "refused", f"scalable_topics: {reason}")
+        asked = [record for record in site.simulator.requests.all() if "/scalable/" in record.path]
+        assert bool(asked) is ("5.0.1" in versions)
+
+
 def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:
     with a_site(tmp_path) as site:
         plan = site.approved(site.move(0), site.move(1, 2))

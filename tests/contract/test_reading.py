@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_steward.errors import ServerError
 from pulsar_steward.model.broker_defaults import default_in
+from pulsar_steward.model.pulsar_versions import may_have_scalable_topics
 from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api
 
@@ -223,6 +224,21 @@ def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reade
     assert all(api.owner(f"{namespace}/{bundle}") is None for bundle in api.bundles(namespace))
     assert api.call("DELETE", path).status_code == 204
     assert reader.anti_affinity_group(namespace) is None
+
+
+def test_scalable_topics_are_listed_by_pulsar_5(api: Api, reader: Reader, namespace: str) -> None:
+    """From the metadata store: nothing is loaded for it. Brokers before 5.0 know no such call."""
+    if not may_have_scalable_topics(api.version):
+        assert reader.scalable_topics(namespace) is None
+        return
+    assert reader.scalable_topics(namespace) == ()
+    path = f"/admin/v2/scalable/{namespace}/one"
+    assert api.final("PUT", path, params={"numInitialSegments": "2"}, json={}).is_success
+    for bundle in api.bundles(namespace):
+        api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload")
+    owned = {bundle: api.owner(f"{namespace}/{bundle}") for bundle in api.bundles(namespace)}
+    assert reader.scalable_topics(namespace) == (f"topic://{namespace}/one",)
+    assert {bundle: api.owner(f"{namespace}/{bundle}") for bundle in api.bundles(namespace)} == owned
 
 
 def test_a_namespace_tells_the_clusters_that_serve_it(reader: Reader, namespace: str) -> None:

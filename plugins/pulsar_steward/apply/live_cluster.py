@@ -20,9 +20,17 @@ from pulsar_steward.facts.backlogs import NOTHING_TAKEN, retained_seconds
 from pulsar_steward.facts.load_manager import TRAFFIC_UNKNOWN, Traffic
 from pulsar_steward.facts.protocol import ClusterFacts
 from pulsar_steward.facts.risks import MoveRisks
-from pulsar_steward.facts.unknown import QUOTA_CHECKS_UNKNOWN, Unknown, delayed_unknown, loss_unknown, owner_unknown
+from pulsar_steward.facts.unknown import (
+    QUOTA_CHECKS_UNKNOWN,
+    Unknown,
+    delayed_unknown,
+    loss_unknown,
+    owner_unknown,
+    scalable_unknown,
+)
 from pulsar_steward.ledger.past import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.pulsar_versions import may_have_scalable_topics
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, SetIsolation, present_owner
 from pulsar_steward.pulsar.own_settings import defaults_in
@@ -194,6 +202,17 @@ class LiveCluster(WholeLook, ClusterFacts):
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Other clusters in the namespace's policies."""
         return self.reader.other_clusters(namespace)
+
+    @once
+    def scalable_topics(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """Scalable topics of the namespace, from the metadata store; none where all brokers are older."""
+        versions = self.versions()
+        if isinstance(versions, Unknown):
+            return versions
+        if not any(map(may_have_scalable_topics, versions)):
+            return ()
+        found = self.reader.scalable_topics(namespace)
+        return scalable_unknown(namespace) if found is None else found
 
     # -- what Steward did before
 

@@ -466,6 +466,10 @@ class LiveReader(Closing):
         """The anti-affinity group of a namespace; None: it has no group."""
         return self._reader.anti_affinity_group(namespace)
 
+    def scalable_topics(self, namespace: str) -> tuple[str, ...] | None:
+        """Scalable topics of a namespace, sorted; None: the broker has no such call."""
+        return self._reader.scalable_topics(namespace)
+
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Clusters besides this one that serve a namespace, sorted."""
         return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))

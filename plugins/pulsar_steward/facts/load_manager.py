@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 PULSARS_OWN = "org.apache.pulsar."
 
+FULL_PERCENT = 98.0
+"""Usage of a resource from which on it counts as used up."""
+
 MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
 USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
 TRAFFIC_UNKNOWN = Unknown("the bundle's throughput is not known, by which the brokers' own shedding goes")
@@ -74,13 +77,14 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.strategy)
 
     def sheds_from(self, namespace: str) -> bool:
-        """True if it may unload bundles of a namespace; a strategy that is not Pulsar's may unload any.
+        """True if it may unload bundles of a namespace; a strategy that is not Pulsar's may unload any."""
+        spared = namespace in self.excluded or (namespace == TC_NAMESPACE and self.name == EXTENSIBLE)
+        return self.sheds and not (spared and self.rule)
 
-        Coordinators have no traffic, and `UniformLoadShedder` alone also takes bundles without any.
-        """
-        if namespace == TC_NAMESPACE:
-            return self.sheds and self.rule in {"", "UniformLoadShedder"}
-        return self.sheds and not (namespace in self.excluded and self.rule)
+    @property
+    def leaves_idle(self) -> bool:
+        """True if bundles without traffic, as those of coordinators, come last or not at all."""
+        return self.rule not in {"", "UniformLoadShedder"}
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,10 +103,16 @@ class BrokerUsage(Traffic, frozen=True, kw_only=True):
     Attributes:
         broker: ``host:webport``.
         percent: Usage of its most used resource, times the resource's weight.
+        full: True if a resource that counts is used up: what waits for it is in no figure.
+        below: Points by which the usage may be less, after a move.
+        above: Points by which it may be more.
     """
 
     broker: str
     percent: float
+    full: bool = False
+    below: float = 0.0
+    above: float = 0.0
 
 
 class BundleMove(Traffic, frozen=True, kw_only=True):
@@ -148,12 +158,15 @@ def _weight(settings: Mapping[str, str], key: str) -> float:
     return next((value for value in told if value != WEIGHTS[key]), WEIGHTS[key])
 
 
+_SWITCHES = {"false": "0", "true": "1"}
+
+
 def _limit(settings: Mapping[str, str], key: str) -> float:
     value = settings.get(key, lasting_default(key))
     if value is None:
         message = f"{key} is not told"
         raise ValueError(message)
-    return float(value)
+    return float(_SWITCHES.get(value, value))
 
 
 def _strategy(manager: str, configured: str) -> str:
@@ -199,15 +212,15 @@ def usage_of(broker: str, samples: Iterable[tuple[str, str, float]], manager: Lo
             traffic[series] = traffic.get(series, 0.0) + value
         elif series == HISTORY and feature == "max_ema":
             history = 100 * value
-    percent = history
+    percent, weights = history, _weights(manager)
     if manager.name != EXTENSIBLE:
-        weights = _weights(manager)
         used = [resources[series] * weights[series] for series in RESOURCES if series in resources]
         percent = max(used) if len(used) == len(RESOURCES) else None
     if percent is None or len(traffic) < len((*THROUGHPUT, *RATES)):
         return None
     flow, rate = (sum(traffic[series] for series in names) for names in (THROUGHPUT, RATES))
-    return BrokerUsage(broker=broker, percent=percent, bytes=flow, messages=rate)
+    full = any(weights[series] > 0 and used >= FULL_PERCENT for series, used in resources.items())
+    return BrokerUsage(broker=broker, percent=percent, bytes=flow, messages=rate, full=full)
 
 
 def _weights(manager: LoadManager) -> Mapping[str, float]:
@@ -219,18 +232,37 @@ def _weights(manager: LoadManager) -> Mapping[str, float]:
 
 
 def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[BrokerUsage, ...]:
-    """Usages after a bundle's move."""
+    """Usages after a bundle's move.
+
+    By bytes and by messages a bundle may have different shares of its source's traffic: it is taken to carry the larger
+    one, and perhaps less. Of a full source it carries perhaps more, and fills its target as well. A target that would
+    be over 100 % shows perhaps no more than that.
+    """
     source = next((each for each in usages if each.broker == move.source), None)
-    share = min(1.0, move.bytes / source.bytes) if source is not None and source.bytes > 0 else 0.0
-    carried = source.percent * share if source is not None else 0.0
+    if source is None:
+        return tuple(usages)
+    pairs = ((move.bytes, source.bytes), (move.messages, source.messages))
+    shares = [min(1.0, carried / whole) for carried, whole in pairs if whole > 0] or [0.0]
+    carried, doubt = source.percent * max(shares), source.percent * (max(shares) - min(shares))
+    hidden = source.full and carried > 0
 
     def moved(each: BrokerUsage) -> BrokerUsage:
-        sign = {move.source: -1, move.target: 1}.get(each.broker, 0)
-        return BrokerUsage(
-            broker=each.broker,
-            percent=each.percent + sign * carried,
+        if each.broker not in {move.source, move.target}:
+            return each
+        sign = 1 if each.broker == move.target else -1
+        percent, below, above = each.percent + sign * carried, each.below, each.above
+        if sign < 0:
+            above += carried if hidden else doubt
+        else:
+            below += doubt + max(0.0, percent - max(each.percent, 100.0))
+            above += max(0.0, source.percent - percent) if hidden else 0.0
+        return msgspec.structs.replace(
+            each,
+            percent=percent,
             bytes=max(0.0, each.bytes + sign * move.bytes),
             messages=max(0.0, each.messages + sign * move.messages),
+            below=below,
+            above=above,
         )
 
     return tuple(moved(each) for each in usages)

@@ -147,6 +147,9 @@ class ClusterFacts(Protocol):
     def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
         """Other clusters that serve a namespace; the namespace's policies apply in all of them."""
 
+    def scalable_topics(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """Scalable topics of a namespace, whose segments obey the namespace's settings (Pulsar 5)."""
+
     # -- what Steward did before
 
     def unproved_batch(self) -> str | None:

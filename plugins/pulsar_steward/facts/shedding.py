@@ -6,28 +6,39 @@ never shed the bundles of brokers' heartbeats. The extensible manager never shed
 modular one sheds them last, as it begins with the bundle of most traffic.
 
 Brokers do not report the averages and counters that strategies keep. So these rules go by the figures of one moment:
-a strategy acts later, but with the same result while the figures last.
+a strategy acts later, but with the same result while the figures last. Figures move between a look and the call, and a
+move's own share of a usage is an estimate: `sheds_from` can also go by the worst that they may be then.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pulsar_steward.facts.load_manager import USAGES_UNKNOWN
+from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage
 from pulsar_steward.facts.unknown import Unknown
-from pulsar_steward.model.broker_defaults import APART, LEAST_BYTES, LEAST_MESSAGES, UNLOADED_SHARE
+from pulsar_steward.model.broker_defaults import APART, LEAST_BYTES, LEAST_MESSAGES, LOWER_BOUNDARY, UNLOADED_SHARE
 from pulsar_steward.model.units import MIB, throughput_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from pulsar_steward.facts.load_manager import BrokerUsage, BundleMove, LoadManager, Traffic
+    from pulsar_steward.facts.load_manager import BundleMove, LoadManager, Traffic
+
+POINTS = 2.0
+"""Points of usage by which a broker's figure may move between the look and the call."""
+
+PART = 0.1
+"""Part of a traffic by which it may."""
 
 _MARGIN_PERCENT = 5.0
 """Percent that `ThresholdShedder` and `OverloadShedder` shed in addition to the excess."""
+
+_LOWER_PART = 0.5
+"""Part of the threshold that `ThresholdShedder` sheds where a broker has far too little."""
 
 _KEPT_OF_EXCHANGE = 0.75
 """Maximum share of its throughput that `TransferShedder` leaves a broker that exchanges a bundle for smaller ones."""
@@ -36,12 +47,17 @@ _ALIKE_POINTS = 1.0
 """`AvgShedder` takes usages that differ by less for equal, and ranks them in any order."""
 
 _SLACK = 1000.0
-"""Traffic by which a bundle may exceed what `UniformLoadShedder` has left to take."""
+"""Traffic by which a bundle may exceed what `UniformLoadShedder` has left to take, before 4.2."""
 
 _NOTHING = 1e-6
 """Traffic up to which `UniformLoadShedder` takes a broker for idle, and reckons with 1."""
 
+_MOST_INTEGER = float(2**31 - 1)
+"""Most that `UniformLoadShedder` reckons as the least traffic of a broker, and as what it takes."""
+
 Unit = Literal["bytes", "messages"]
+_UNITS: tuple[tuple[Unit, str], ...] = (("messages", LEAST_MESSAGES), ("bytes", LEAST_BYTES))
+"""Units in which strategies compare brokers, the first one first, and the setting of the least that is worth a move."""
 
 
 class Takes(Enum):
@@ -62,7 +78,6 @@ class Shed(msgspec.Struct, frozen=True, kw_only=True):
         source: The broker.
         why: The reason, with its figures.
         target: The broker that is to have it; None: the placement strategy chooses.
-        likely: False: the two are paired only if the strategy ranks brokers of nearly the same usage so.
         takes: Which of its bundles.
         unit: By which traffic bundles are compared.
         amount: Traffic to take, per second.
@@ -75,7 +90,6 @@ class Shed(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     why: str
     target: str | None = None
-    likely: bool = True
     takes: Takes = Takes.ANY
     unit: Unit = "bytes"
     amount: float = 0.0
@@ -112,6 +126,46 @@ class Shed(msgspec.Struct, frozen=True, kw_only=True):
         return traffic <= left + self.slack and (self.idle or traffic > 0)
 
 
+class _Look(msgspec.Struct, frozen=True, kw_only=True):
+    """Usages of all brokers, for what a strategy would take from one of them.
+
+    Attributes:
+        told: Usages as brokers tell them, the least first.
+        usages: The same; at worst the broker has more, and all others have less.
+        there: The broker, of these.
+        room: Points by which usages may move.
+        part: Part of their traffic by which figures may move.
+    """
+
+    told: tuple[BrokerUsage, ...]
+    usages: tuple[BrokerUsage, ...]
+    there: BrokerUsage
+    room: float = 0.0
+    part: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return sum(each.percent for each in self.usages) / len(self.usages)
+
+
+def _look(usages: Collection[BrokerUsage], broker: str, *, at_worst: bool) -> _Look | None:
+    told = tuple(sorted(usages, key=lambda each: (each.percent, each.broker)))
+    seen = tuple(_at_worst(each, more=each.broker == broker) for each in told) if at_worst else told
+    there = next((each for each in seen if each.broker == broker), None)
+    if there is None:
+        return None
+    room = POINTS + max(max(each.above, each.below) for each in told) if at_worst else 0.0
+    return _Look(told=told, usages=seen, there=there, room=room, part=PART if at_worst else 0.0)
+
+
+def _at_worst(usage: BrokerUsage, *, more: bool) -> BrokerUsage:
+    percent = usage.percent + (usage.above + POINTS if more else -usage.below - POINTS)
+    times = 1 + PART if more else 1 - PART
+    return msgspec.structs.replace(
+        usage, percent=max(0.0, percent), bytes=usage.bytes * times, messages=usage.messages * times
+    )
+
+
 def sheds(manager: LoadManager, usages: Collection[BrokerUsage]) -> tuple[Shed, ...] | Unknown:
     """What the strategy would take next, by the figures of this moment.
 
@@ -120,74 +174,74 @@ def sheds(manager: LoadManager, usages: Collection[BrokerUsage]) -> tuple[Shed, 
         usages: Usages of all brokers.
     """
     found: list[Shed] = []
-    for each in sorted(usages, key=lambda usage: usage.broker):
-        taken = _sheds_from(manager, usages, each)
-        if isinstance(taken, Unknown):
+    for broker in sorted(each.broker for each in usages):
+        if isinstance(taken := sheds_from(manager, usages, broker), Unknown):
             return taken
-        found += (shed for shed in taken if shed.likely)
+        found += taken
     return tuple(found)
 
 
-def sheds_from(manager: LoadManager, usages: Collection[BrokerUsage], broker: str) -> tuple[Shed, ...] | Unknown:
-    """What the strategy would or might take from a broker: one `Shed` for each broker that may be its partner.
+def sheds_from(
+    manager: LoadManager, usages: Collection[BrokerUsage], broker: str, *, at_worst: bool = False
+) -> tuple[Shed, ...] | Unknown:
+    """What the strategy would take from a broker.
 
     Args:
         manager: The load manager, with shedding on.
         usages: Usages of all brokers.
         broker: The broker.
+        at_worst: True: all that it might take by the worst that figures may be at the call, one `Shed` for each broker
+            that may be its partner, and for each unit by which bundles may be compared.
     """
-    there = next((each for each in usages if each.broker == broker), None)
-    return USAGES_UNKNOWN if there is None else _sheds_from(manager, usages, there)
+    look, rule = _look(usages, broker, at_worst=at_worst), _RULES.get(manager.rule)
+    if rule is None:
+        return Unknown(f"by which rule the brokers' own shedding ({manager.strategy}) goes is not known")
+    return USAGES_UNKNOWN if look is None else tuple(rule(manager, look))
 
 
-def _sheds_from(
-    manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage
-) -> tuple[Shed, ...] | Unknown:
-    mean = sum(each.percent for each in usages) / len(usages)
-    match manager.rule:
-        case "ThresholdShedder":
-            return tuple(_by_threshold(manager, there, mean))
-        case "OverloadShedder":
-            return tuple(_by_overload(manager, there))
-        case "TransferShedder":
-            return tuple(_by_deviation(manager, usages, there, mean))
-        case "AvgShedder":
-            return tuple(_by_pairs(manager, usages, there))
-        case "UniformLoadShedder":
-            return tuple(_by_difference(manager, usages, there))
-    return Unknown(f"by which rule the brokers' own shedding ({manager.strategy}) goes is not known")
-
-
-def _by_threshold(manager: LoadManager, there: BrokerUsage, mean: float) -> Iterator[Shed]:
-    key = "loadBalancerBrokerThresholdShedderPercentage"
+def _by_threshold(manager: LoadManager, look: _Look) -> Iterator[Shed]:
+    """From brokers far above the mean; from the fullest one, if that is set and another is far below the mean."""
+    key, there, mean = "loadBalancerBrokerThresholdShedderPercentage", look.there, look.mean
     threshold, least = manager.limits[key], manager.limits["loadBalancerBundleUnloadMinThroughputThreshold"] * MIB
-    over = there.percent - mean - threshold
-    amount = there.bytes * (over + _MARGIN_PERCENT) / 100
-    if over >= 0 and amount >= least:
+    over, lower = there.percent - mean - threshold, there.bytes * threshold * _LOWER_PART / 100
+    emptiest, fullest = look.usages[0], max(each.percent for each in look.usages)
+    words = f"({key}), and {there.broker} would be at {there.percent:,.1f} %, the mean {mean:,.1f} %"
+    if over >= 0 and (amount := _beyond(there, over)) >= least:
+        why = f"ThresholdShedder takes from a broker whose usage is {threshold:,.1f} points or more above the mean"
+        yield Shed(source=there.broker, why=f"{why} {words}", takes=Takes.LARGEST, amount=amount)
+    elif (
+        manager.limits[LOWER_BOUNDARY]
+        and emptiest.percent < mean - threshold + 2 * look.room
+        and there.percent >= fullest
+        and lower >= least
+    ):
         why = (
-            f"ThresholdShedder takes from a broker whose usage is {threshold:,.1f} points or more above the mean"
-            f" ({key}), and {there.broker} would be at {there.percent:,.1f} %, the mean {mean:,.1f} %"
+            f"ThresholdShedder takes from the fullest broker while another is more than {threshold:,.1f} points below"
+            f" the mean and {LOWER_BOUNDARY} is on"
         )
-        yield Shed(source=there.broker, why=why, takes=Takes.LARGEST, amount=amount)
+        words += f", {emptiest.broker} at {emptiest.percent:,.1f} %"
+        yield Shed(source=there.broker, why=f"{why} {words}", takes=Takes.LARGEST, amount=lower)
 
 
-def _by_overload(manager: LoadManager, there: BrokerUsage) -> Iterator[Shed]:
-    key = "loadBalancerBrokerOverloadedThresholdPercentage"
+def _by_overload(manager: LoadManager, look: _Look) -> Iterator[Shed]:
+    key, there = "loadBalancerBrokerOverloadedThresholdPercentage", look.there
     over = there.percent - manager.limits[key]
     if over >= 0:
         why = (
             f"OverloadShedder takes from a broker whose usage is {manager.limits[key]:,.1f} % or more ({key}), and"
             f" {there.broker} would be at {there.percent:,.1f} %"
         )
-        amount = there.bytes * (over + _MARGIN_PERCENT) / 100
-        yield Shed(source=there.broker, why=why, takes=Takes.LARGEST, amount=amount)
+        yield Shed(source=there.broker, why=why, takes=Takes.LARGEST, amount=_beyond(there, over))
 
 
-def _by_deviation(
-    manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage, mean: float
-) -> Iterator[Shed]:
+def _beyond(usage: BrokerUsage, points: float) -> float:
+    """Traffic to take from a broker that is so many points over a limit."""
+    return usage.bytes * (points + _MARGIN_PERCENT) / 100
+
+
+def _by_deviation(manager: LoadManager, look: _Look) -> Iterator[Shed]:
     """From any broker above the mean, while the strategy transfers at all."""
-    acts = _why_transferred(manager, usages, mean)
+    acts, there, mean = _why_transferred(manager, look.told, look.room), look.there, look.mean
     if acts is not None and there.percent > mean:
         why = (
             f"TransferShedder takes from brokers above the mean, as {acts}, and {there.broker} would be at"
@@ -196,139 +250,144 @@ def _by_deviation(
         yield Shed(source=there.broker, why=why)
 
 
-def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], mean: float) -> str | None:
-    """Reason why `TransferShedder` acts: uneven usages, an overloaded or a nearly idle broker; None: it does not."""
+def _why_transferred(manager: LoadManager, usages: Collection[BrokerUsage], room: float = 0.0) -> str | None:
+    """Reason why `TransferShedder` acts: uneven usages, an overloaded or a nearly idle broker; None: it does not.
+
+    Args:
+        manager: The load manager.
+        usages: Usages of all brokers.
+        room: Points by which each may be more or less; so much do the mean and the deviation move at most.
+    """
     key = "loadBalancerBrokerLoadTargetStd"
+    mean = sum(each.percent for each in usages) / len(usages)
     target, overloaded = 100 * manager.limits[key], manager.limits["loadBalancerBrokerOverloadedThresholdPercentage"]
-    deviation = (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
-    least, most = min(usages, key=lambda each: each.percent), max(usages, key=lambda each: each.percent)
+    deviation = room + (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
+    emptiest, fullest = min(usages, key=lambda each: each.percent), max(usages, key=lambda each: each.percent)
+    least, most = max(0.0, emptiest.percent - room), fullest.percent + room
     little = min(0.5, max(0.0, manager.limits[key] / 2))
+    times = (1 + PART) / (1 - PART) if room else 1.0
     if deviation > target:
         return f"usages would deviate by {deviation:,.1f} points, more than {target:,.1f} ({key})"
-    if most.percent > overloaded and most.percent > mean + target:
-        return f"{most.broker} would be at {most.percent:,.1f} %, more than {overloaded:,.1f} %"
-    if least.percent < mean * little or least.bytes < most.bytes * little:
+    if most > overloaded and most > mean - room + target:
+        return f"{fullest.broker} would be at {most:,.1f} %, more than {overloaded:,.1f} %"
+    if least < (mean + room) * little or emptiest.bytes < fullest.bytes * times * little:
         return (
-            f"{least.broker} would have {least.percent:,.1f} % and {throughput_in_words(int(least.bytes))}, hardly"
-            f" anything beside {most.broker} with {throughput_in_words(int(most.bytes))}"
+            f"{emptiest.broker} would have {least:,.1f} % and {throughput_in_words(int(emptiest.bytes))}, hardly"
+            f" anything beside {fullest.broker} with {throughput_in_words(int(fullest.bytes))}"
         )
     return None
 
 
-def _by_pairs(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage) -> Iterator[Shed]:
+def _by_pairs(manager: LoadManager, look: _Look) -> Iterator[Shed]:
     """`AvgShedder`: the fullest broker is paired with the emptiest, the second fullest with the second emptiest, etc.
 
     A pair that is far enough apart is counted in each round of shedding. Once a count is reached, the fuller one gives
     a part of what their traffic differs by: of messages, or of bytes where messages differ by too little.
     """
+    there = look.there
     low, high = manager.limits[APART], manager.limits["loadBalancerAvgShedderHighThreshold"]
     many, few = (manager.limits[f"loadBalancerAvgShedderHitCount{name}Threshold"] for name in ("Low", "High"))
     minutes = manager.limits["loadBalancerSheddingIntervalMinutes"]
-    for partner, likely in _partners(usages, there):
+    for partner in _partners(look):
         apart = there.percent - partner.percent
-        part = _part(manager, there, partner) if apart >= low else None
-        if part is None:
+        if apart < low:
             continue
-        unit, amount = part
         rounds = max(1, int(min(many, few) if apart >= high else many))
         after = "1 round" if rounds == 1 else f"1 to {rounds:,} rounds"
-        pair = "" if likely else ", which may be its partner,"
-        why = (
-            f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({APART}), and"
-            f" {there.broker} would be at {there.percent:,.1f} %, {partner.broker}{pair} at {partner.percent:,.1f} %;"
-            f" bundles of up to {_words(unit, amount)} go there after {after} ({minutes:,.0f} min each)"
-        )
-        yield Shed(
-            source=there.broker,
-            why=why,
-            target=partner.broker,
-            likely=likely,
-            takes=Takes.FITTING,
-            unit=unit,
-            amount=amount,
-            idle=False,
-            rounds=rounds,
-        )
+        pair = ", which may be its partner," if look.part else ""
+        for unit, amount in _parts(manager, look, partner):
+            why = (
+                f"AvgShedder takes from the fuller of two brokers that are {low:,.1f} points or more apart ({APART}),"
+                f" and {there.broker} would be at {there.percent:,.1f} %, {partner.broker}{pair} at"
+                f" {partner.percent:,.1f} %; bundles of up to {_words(unit, amount)} go there after {after}"
+                f" ({minutes:,.0f} min each)"
+            )
+            yield Shed(
+                source=there.broker,
+                why=why,
+                target=partner.broker,
+                takes=Takes.FITTING,
+                unit=unit,
+                amount=amount,
+                idle=False,
+                rounds=rounds,
+            )
 
 
-def _part(manager: LoadManager, fuller: BrokerUsage, emptier: BrokerUsage) -> tuple[Unit, float] | None:
-    """Traffic that `AvgShedder` moves between two brokers, and its unit; None: too little."""
-    share = manager.limits[UNLOADED_SHARE]
-    messages, flow = (fuller.messages - emptier.messages) * share, (fuller.bytes - emptier.bytes) * share
-    if messages > manager.limits[LEAST_MESSAGES]:
-        return "messages", messages
-    return ("bytes", flow) if flow > manager.limits[LEAST_BYTES] else None
+def _parts(manager: LoadManager, look: _Look, partner: BrokerUsage) -> Iterator[tuple[Unit, float]]:
+    """Traffic that `AvgShedder` moves to the partner, and its unit; both units where either may be it."""
+    told, share = {each.broker: each for each in look.told}, manager.limits[UNLOADED_SHARE]
+    for unit, key in _UNITS:
+        amount = (getattr(look.there, unit) - getattr(partner, unit)) * share
+        if amount > manager.limits[key]:
+            yield unit, amount / (1 - look.part)
+        more, less = getattr(told[look.there.broker], unit), getattr(told[partner.broker], unit)
+        if (more * (1 - look.part) - less * (1 + look.part)) * share > manager.limits[key]:
+            return
 
 
-def _partners(usages: Collection[BrokerUsage], there: BrokerUsage) -> Iterator[tuple[BrokerUsage, bool]]:
-    """Brokers that a broker may be paired with as the fuller one; True: by the exact order of usages.
-
-    Brokers whose usages follow each other within a point may be ranked in any order.
-    """
-    ranked = sorted(usages, key=lambda each: (each.percent, each.broker))
-    alike = _alike(ranked)
-    last = len(ranked) - 1
-    own = ranked.index(there)
-    possible = dict.fromkeys(
-        place
-        for rank in (own, *alike[own])
-        for place in (last - rank, *alike[last - rank])
-        if place != own and last - rank < rank
-    )
-    for place in possible:
-        yield ranked[place], place == last - own
+def _partners(look: _Look) -> Iterator[BrokerUsage]:
+    """Brokers that a broker may be paired with as the fuller one; at worst in any order of those that are alike."""
+    last, room = len(look.told) - 1, 2 * look.room + _ALIKE_POINTS if look.room else 0.0
+    groups = [0]
+    for place in range(1, last + 1):
+        alike = look.told[place].percent - look.told[place - 1].percent < room
+        groups.append(groups[-1] if alike else place)
+    own = look.usages.index(look.there)
+    mates = {groups[last - rank] for rank in range(last // 2 + 1, last + 1) if groups[rank] == groups[own]}
+    for place, partner in enumerate(look.usages):
+        if place != own and groups[place] in mates:
+            yield partner
 
 
-def _alike(ranked: Sequence[BrokerUsage]) -> list[range]:
-    """For each place, the places of the brokers that may as well have it."""
-    alike: list[range] = []
-    start = 0
-    for place in range(1, len(ranked) + 1):
-        if place == len(ranked) or ranked[place].percent - ranked[place - 1].percent >= _ALIKE_POINTS:
-            alike += [range(start, place)] * (place - start)
-            start = place
-    return alike
-
-
-def _by_difference(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage) -> Iterator[Shed]:
+def _by_difference(manager: LoadManager, look: _Look) -> Iterator[Shed]:
     """`UniformLoadShedder`: from the broker of most traffic, if that of least has far less; messages come first."""
-    found = _too_different(manager, usages)
-    if found is None:
-        return
-    unit, most, least, condition = found
-    amount = float(int((most - least) * manager.limits[UNLOADED_SHARE]))
-    minimum = manager.limits[LEAST_MESSAGES if unit == "messages" else LEAST_BYTES]
-    if amount < minimum or getattr(there, unit) < most:
-        return
-    cap = int(manager.limits["maxUnloadBundleNumPerShedding"])
-    why = (
-        f"UniformLoadShedder takes from the broker of most traffic {condition}, and {there.broker} would have"
-        f" {_words(unit, most)}, the least {_words(unit, least)}; bundles of up to {_words(unit, amount + _SLACK)} go"
-        " wherever the placement strategy has them"
-    )
-    yield Shed(
-        source=there.broker,
-        why=why,
-        takes=Takes.FITTING,
-        unit=unit,
-        amount=amount,
-        slack=_SLACK,
-        most_bundles=None if cap < 0 else cap,
-    )
-
-
-def _too_different(manager: LoadManager, usages: Collection[BrokerUsage]) -> tuple[Unit, float, float, str] | None:
-    """Unit, most and least traffic of a broker, and the condition that is met; None: none is."""
     by_messages = "loadBalancerMsgRateDifferenceShedderThreshold"
     by_bytes = "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold"
     more, times = manager.limits[by_messages], manager.limits[by_bytes]
-    rates, flows = [each.messages for each in usages], [each.bytes for each in usages]
-    least_rate, least_flow = (1.0 if min(each) <= _NOTHING else min(each) for each in (rates, flows))
-    if more > 0 and (max(rates) - least_rate) * 100 > more * least_rate:
-        return "messages", max(rates), least_rate, f"if that is {more:,.0f} % above the least ({by_messages})"
-    if times > 0 and max(flows) > times * least_flow:
-        return "bytes", max(flows), least_flow, f"if that is {times:,.1f} times the least ({by_bytes})"
-    return None
+    cap = int(manager.limits["maxUnloadBundleNumPerShedding"])
+    factors = {"messages": 1 + more / 100 if more > 0 else inf, "bytes": times if times > 0 else inf}
+    conditions = {
+        "messages": f"if that is {more:,.0f} % above the least ({by_messages})",
+        "bytes": f"if that is {times:,.1f} times the least ({by_bytes})",
+    }
+    for unit, key in _UNITS:
+        own, traffic = getattr(look.there, unit), [getattr(each, unit) for each in look.usages]
+        most, least = max(traffic), _least(traffic)
+        amount = float(int(min((most - least) * manager.limits[UNLOADED_SHARE], _MOST_INTEGER)))
+        if most > factors[unit] * least and own == most and amount >= manager.limits[key]:
+            why = (
+                f"UniformLoadShedder takes from the broker of most traffic {conditions[unit]}, and"
+                f" {look.there.broker} would have {_words(unit, most)}, the least {_words(unit, least)}; bundles of up"
+                f" to {_words(unit, amount + _SLACK)} go wherever the placement strategy has them"
+            )
+            yield Shed(
+                source=look.there.broker,
+                why=why,
+                takes=Takes.FITTING,
+                unit=unit,
+                amount=amount / (1 - look.part),
+                slack=_SLACK,
+                most_bundles=None if cap < 0 else cap,
+            )
+        told = [getattr(each, unit) for each in look.told]
+        if max(told) * (1 - look.part) > factors[unit] * _least(told, 1 + look.part):
+            return
+
+
+def _least(traffic: Collection[float], times: float = 1.0) -> float:
+    """The least traffic of a broker as `UniformLoadShedder` reckons with it."""
+    least = min(*(each * times for each in traffic), _MOST_INTEGER)
+    return 1.0 if least <= _NOTHING else least
+
+
+_RULES: Mapping[str, Callable[[LoadManager, _Look], Iterator[Shed]]] = {
+    "ThresholdShedder": _by_threshold,
+    "OverloadShedder": _by_overload,
+    "TransferShedder": _by_deviation,
+    "AvgShedder": _by_pairs,
+    "UniformLoadShedder": _by_difference,
+}
 
 
 def _words(unit: Unit, traffic: float) -> str:
@@ -351,7 +410,7 @@ def may_exchange(manager: LoadManager, usages: Collection[BrokerUsage], move: Bu
     """
     if manager.rule != "TransferShedder" or not manager.transfers:
         return None
-    if _why_transferred(manager, usages, sum(each.percent for each in usages) / len(usages)) is None:
+    if _why_transferred(manager, usages) is None:
         return None
     ranked = sorted(usages, key=lambda each: each.percent)
     for emptier, fuller in zip(ranked, reversed(ranked), strict=True):

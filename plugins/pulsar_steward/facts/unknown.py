@@ -39,6 +39,11 @@ def clusters_unknown(namespace: str) -> Unknown:
     return Unknown(f"which clusters serve {namespace} is not known")
 
 
+def scalable_unknown(namespace: str) -> Unknown:
+    """The scalable topics of a namespace are not known."""
+    return Unknown(f"which scalable topics {namespace} has is not known")
+
+
 def delayed_unknown(change: ChangeSetting) -> Unknown:
     """The number of delayed messages in the setting's topics is not known."""
     return Unknown(f"whether {change.holder} has delayed messages is not known")

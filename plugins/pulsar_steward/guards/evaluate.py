@@ -50,6 +50,7 @@ from pulsar_steward.guards.settings import (
     LongestDelay,
     OneCluster,
     OwnCursors,
+    ScalableTopics,
     SettingAsPlanned,
 )
 from pulsar_steward.guards.subscriptions import SubscriptionExpendable, SubscriptionUnused
@@ -94,6 +95,7 @@ GUARDS: tuple[Guard, ...] = (
     GroupRoom(),
     SettingAsPlanned(),
     OneCluster(),
+    ScalableTopics(),
     QuotaRoom(),
     AgeRoom(),
     SubscriptionUnused(),

@@ -59,6 +59,33 @@ class OneCluster(SettingGuard):
         return self.result(reason, passed=False)
 
 
+# Pulsar 5: a scalable topic's segments obey the namespace's settings, and no list of topics has those that are not
+# loaded. So their backlogs are not known (docs/pulsar-behaviour.md, Pulsar 5.0.1).
+class ScalableTopics(SettingGuard):
+    """Looks for scalable topics of the namespace, whose segments a limit would take messages or producers from."""
+
+    name = "scalable_topics"
+    objection = Objection.REFUSED
+
+    def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a namespace's quota, retention or time to live where it has scalable topics, or may have."""
+        if change.topic is not None or change.name not in _REACHES_SEGMENTS:
+            return self.result(f"it takes nothing from scalable topics of {change.namespace}", passed=True)
+        found = facts.scalable_topics(change.namespace)
+        if isinstance(found, Unknown):
+            return self.result(found.reason, passed=facts.planning)
+        if not found:
+            return self.result(f"{change.namespace} has no scalable topic", passed=True)
+        reason = (
+            f"{change.namespace} has {counted(len(found), 'scalable topic')}, such as {found[0]}: their segments would"
+            " obey it too, and Steward does not know what waits in them. Set it by hand"
+        )
+        return self.result(reason, passed=False)
+
+
+_REACHES_SEGMENTS = frozenset({SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA, SettingName.RETENTION, SettingName.TTL})
+
+
 # A broker compares the client's timestamp with its own clock: clock skew evicts or expires messages too early
 # (docs/knowledge.md B).
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.load_manager import after_move, move_of
-from pulsar_steward.facts.shedding import may_exchange, sheds_from
+from pulsar_steward.facts.load_manager import NO_TRAFFIC, after_move, move_of
+from pulsar_steward.facts.shedding import PART, POINTS, may_exchange, sheds_from
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.guards.kinds import Objection, TargetGuard
-from pulsar_steward.model.broker_defaults import EXTENSIBLE
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import GuardResult
 from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
-    from pulsar_steward.facts.load_manager import LoadManager
+    from pulsar_steward.facts.load_manager import LoadManager, Traffic
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardedChange, UnloadBundle
     from pulsar_steward.policy.schema import Policy
@@ -93,8 +93,16 @@ class Shedding(TargetGuard):
 
     def check_change(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move that shedding would undo, or might undo because a fact is unknown."""
-        told = self._sheds(change.namespace, facts)
-        return told if isinstance(told, GuardResult) else self._of_usages(change, told, facts)
+        manager = self._sheds(change.namespace, facts)
+        if isinstance(manager, GuardResult):
+            return manager
+        traffic = facts.traffic(change)
+        if isinstance(traffic, Unknown):
+            return self.result(traffic.reason, passed=False)
+        if change.namespace == TC_NAMESPACE and manager.leaves_idle and traffic == NO_TRAFFIC:
+            begins = f"the brokers' own shedding ({manager.strategy_name}) begins with the bundle of most traffic"
+            return self.result(f"{begins}, and this one has none, as coordinators make none", passed=True)
+        return self._of_usages(change, traffic, manager, facts)
 
     def check_ahead(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move if the load manager is unknown; the throughput of a part is not known before the split."""
@@ -112,26 +120,29 @@ class Shedding(TargetGuard):
             return self.result("the brokers' own shedding is off", passed=True)
         if manager.sheds_from(namespace):
             return manager
-        # The modular manager spares no namespace: it also moved one of Pulsar's own, with a busy topic in it.
-        spares = manager.name == EXTENSIBLE
-        why = f"leaves {namespace} alone" if spares else "goes by traffic, and coordinators have none"
-        return self.result(f"the brokers' own shedding ({manager.strategy_name}) {why}", passed=True)
+        reason = f"the brokers' own shedding ({manager.strategy_name}) leaves {namespace} alone"
+        return self.result(reason, passed=True)
 
-    def _of_usages(self, change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> GuardResult:
-        """Judges by the brokers' usages after the move."""
-        usages, traffic = facts.usages(), facts.traffic(change)
-        if isinstance(usages, Unknown):
-            return self.result(usages.reason, passed=False)
-        if isinstance(traffic, Unknown):
-            return self.result(traffic.reason, passed=False)
-        move = move_of(change, traffic)
-        usages = after_move(usages, move)
-        taken = sheds_from(manager, usages, change.target)
-        if isinstance(taken, Unknown):
-            return self.result(taken.reason, passed=False)
-        if undone := next((each for each in taken if each.may_take(traffic)), None):
-            return self.result(f"the brokers' own shedding would undo it: {undone.why}", passed=False)
-        others = " and take only others from there" if taken else ""
+    def _of_usages(
+        self, change: UnloadBundle, traffic: Traffic, manager: LoadManager, facts: ClusterFacts
+    ) -> GuardResult:
+        """Judges by the brokers' usages after the move: as they are told, and by the worst that they may be then."""
+        before, move = facts.usages(), move_of(change, traffic)
+        if isinstance(before, Unknown):
+            return self.result(before.reason, passed=False)
+        usages = after_move(before, move)
+        full = any(each.full for each in before if each.broker == change.source)
+        others = ""
+        for at_worst, begins in (
+            (False, "the brokers' own shedding would undo it"),
+            (True, _perhaps(change, full=full)),
+        ):
+            taken = sheds_from(manager, usages, change.target, at_worst=at_worst)
+            if isinstance(taken, Unknown):
+                return self.result(taken.reason, passed=False)
+            if undone := next((each for each in taken if each.may_take(traffic)), None):
+                return self.result(f"{begins}: {undone.why}", passed=False)
+            others = " and take at most others from there" if taken else ""
         # An exchange is no objection: the bundle in return is larger, and the load stays at least as even.
         fuller = may_exchange(manager, usages, move)
         unless = f", unless it gives it to {fuller} for a larger one" if fuller else ""
@@ -139,3 +150,12 @@ class Shedding(TargetGuard):
             f"the brokers' own shedding ({manager.strategy_name}) would leave it on {change.target}{others}{unless}",
             passed=True,
         )
+
+
+def _perhaps(change: UnloadBundle, *, full: bool) -> str:
+    """Words on a move that shedding would undo by the worst figures alone."""
+    more = f", as {change.source} has a resource used up, and its bundles may carry more than they tell" if full else ""
+    return (
+        f"whether the brokers' own shedding would undo it is not known{more}: by then usages may be {POINTS:,.0f}"
+        f" points and traffic {PART:.0%} worse"
+    )

@@ -173,6 +173,7 @@ DEFAULTS: Mapping[str, Mapping[str, str | None]] = {
     "loadBalancerMsgRateDifferenceShedderThreshold": {"2.10": "50.0"},
     "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": {"2.10": "4.0"},
     "loadBalancerSheddingIntervalMinutes": {"2.10": "1"},
+    "lowerBoundarySheddingEnabled": {"3.0": "false"},
     "managedCursorInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
     "managedLedgerBatchReadEnabled": {"5.0": "true"},
     "managedLedgerInfoCompressionType": {"2.10": "NONE", "5.0": "LZ4"},
@@ -297,10 +298,12 @@ SHEDDER = "loadBalancerLoadSheddingStrategy"
 APART = "loadBalancerAvgShedderLowThreshold"
 LEAST_MESSAGES, LEAST_BYTES = "minUnloadMessage", "minUnloadMessageThroughput"
 UNLOADED_SHARE = "maxUnloadPercentage"
+LOWER_BOUNDARY = "lowerBoundarySheddingEnabled"
 LIMITS: dict[str, tuple[str, ...]] = {
     "ThresholdShedder": (
         "loadBalancerBrokerThresholdShedderPercentage",
         "loadBalancerBundleUnloadMinThroughputThreshold",
+        LOWER_BOUNDARY,
     ),
     "OverloadShedder": ("loadBalancerBrokerOverloadedThresholdPercentage",),
     "TransferShedder": ("loadBalancerBrokerOverloadedThresholdPercentage", "loadBalancerBrokerLoadTargetStd"),

@@ -147,23 +147,13 @@ MIGRATION_SPARES_ITS_OWN = Introduced(
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
-_REACHES_SEGMENTS = frozenset(
-    {
-        Operation.NAMESPACE_SIZE_QUOTA,
-        Operation.NAMESPACE_AGE_QUOTA,
-        Operation.NAMESPACE_RETENTION,
-        Operation.NAMESPACE_TTL,
-    }
-)
-"""Changes that segments of scalable topics obey too, while their backlogs are not read (docs/pulsar-behaviour.md)."""
-
 TRIED: Mapping[str, frozenset[Operation]] = {
     "2.10.4": EVERY - INTRODUCED.keys(),
     "3.0.7": EVERY - _DELAYED_DELIVERY,
     "3.3.2": EVERY,
     "4.0.7": EVERY,
     "4.2.4": EVERY,
-    "5.0.1": EVERY - _REACHES_SEGMENTS,
+    "5.0.1": EVERY,
 }
 """Operations that worked on real brokers, by release; another patch release of the same line counts as the same.
 
@@ -191,6 +181,12 @@ def line_of(version: str) -> str | None:
     return f"{found[1]}.{found[2]}" if found else None
 
 
+def may_have_scalable_topics(version: str) -> bool:
+    """True if brokers of a version have scalable topics (PIP-460); one whose numbers cannot be read may be any."""
+    release = release_of(version)
+    return release is None or release >= (5, 0, 0)
+
+
 def tried_release(version: str) -> str | None:
     """The tried release of a version's minor line; None: none, or not a release of Apache's (``4.0.7-acme``)."""
     release = _RELEASE.fullmatch(version)
@@ -211,11 +207,6 @@ def objection_to(operation: Operation, version: str, tried_here: Collection[str]
     tried = tried_release(version)
     if (tried and operation in TRIED[tried]) or is_vouched_for(version, tried_here):
         return None
-    if tried and operation in _REACHES_SEGMENTS:
-        return (
-            f"{operation}: on Pulsar {tried} it also holds for scalable topics, whose segments Steward does not look at"
-            f" (docs/versions.md; policy key {POLICY_KEY})"
-        )
     if tried:
         return f"{operation}: it was never tried on Pulsar {tried} (docs/versions.md; policy key {POLICY_KEY})"
     return never_tried(version)

@@ -22,10 +22,12 @@ from pulsar_steward.facts.unknown import (
     clusters_unknown,
     delayed_unknown,
     loss_unknown,
+    scalable_unknown,
 )
 from pulsar_steward.guards.evaluate import evaluate
 from pulsar_steward.guards.foreseen import foreseen, with_undo_judged
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
+from pulsar_steward.model.pulsar_versions import may_have_scalable_topics
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import ChangeSetting, SetIsolation, UnloadBundle, present_owner
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicSettings, taken_from
@@ -211,6 +213,14 @@ class SnapshotFacts(ClusterFacts):
         if not isinstance(self._holder, NamespaceFact):
             return clusters_unknown(namespace)
         return tuple(each for each in self._holder.clusters if each != self._planning.pulsar_cluster.name)
+
+    def scalable_topics(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """The scalable topics whose segments are loaded; others are in no snapshot."""
+        versions = self._planning.versions
+        if not isinstance(versions, Unknown) and not any(map(may_have_scalable_topics, versions)):
+            return ()
+        found = self._holder.scalable if isinstance(self._holder, NamespaceFact) else ()
+        return found or Unknown(f"{scalable_unknown(namespace).reason} yet; brokers are asked before the call")
 
     # -- Steward's earlier changes
 

@@ -34,6 +34,11 @@ def namespace(name: str, *below: str) -> str:
     return "/".join(["/admin/v2/namespaces", segment(tenant), segment(local), *below])
 
 
+def scalable(namespace: str) -> str:
+    """Path that lists a namespace's scalable topics (Pulsar 5)."""
+    return "/".join(["/admin/v2/scalable", *map(segment, namespace.split("/", 1))])
+
+
 def isolation(pulsar_cluster: str, *below: str) -> str:
     """Path of a cluster's namespace isolation policies, or of the policy with this name."""
     return "/".join([CLUSTERS, segment(pulsar_cluster), "namespaceIsolationPolicies", *map(segment, below)])

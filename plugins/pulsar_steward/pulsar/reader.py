@@ -266,6 +266,13 @@ class Reader(Closing):
         answer = self._transport.get(paths.namespace(namespace, "antiAffinity"))
         return bytes(answer.body).decode(errors="replace") or None
 
+    def scalable_topics(self, namespace: str) -> tuple[str, ...] | None:
+        """Names of a namespace's scalable topics (``topic://...``), sorted; None: brokers before 5.0 know no such."""
+        try:
+            return tuple(sorted(self._transport.read(paths.scalable(namespace), list[str])))
+        except NotFound:
+            return None
+
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Boundaries of a namespace's bundles, hexadecimal, in ascending order."""
         return tuple(self._transport.read(paths.namespace(namespace, "bundles"), Bundles).boundaries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pulsar_steward.facts.isolation import Isolation, LoadOfBroker, load_of
@@ -17,7 +18,7 @@ from pulsar_steward.facts.load_manager import (
 )
 from pulsar_steward.facts.room import Usage
 from pulsar_steward.facts.unknown import Unknown
-from tests.cases import cases
+from tests.cases import cases, row_by_row
 
 IMPL = "org.apache.pulsar.broker.loadbalance.impl."
 EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
@@ -70,14 +71,17 @@ def test_the_extensible_manager_sheds_by_a_strategy_of_its_own() -> None:
 
 
 def test_bundles_that_are_never_shed() -> None:
-    assert not manager().sheds_from("pulsar/system")
+    assert manager().sheds_from("pulsar/system")
     assert manager().sheds_from("shop/orders")
     excluded = load_manager_of(EXTENSIBLE | {"loadBalancerSheddingExcludedNamespaces": "[shop/orders, shop/bills]"})
     assert isinstance(excluded, LoadManager)
     assert [excluded.sheds_from(each) for each in ("shop/orders", "shop/bills", "shop/carts")] == [False, False, True]
+    assert not excluded.sheds_from("pulsar/system")
+    assert manager().leaves_idle
     for strategy in ("org.acme.Shedder", f"{IMPL}UniformLoadShedder"):  # which also takes bundles without traffic
         found = manager(loadBalancerLoadSheddingStrategy=strategy, maxUnloadPercentage="0.2")
         assert found.sheds_from("pulsar/system"), strategy
+        assert not found.leaves_idle
 
 
 def test_brokers_that_are_set_differently() -> None:
@@ -147,14 +151,58 @@ def test_a_broker_that_tells_too_little(missing: list[tuple[str, str, float]]) -
     assert usage_of("a", missing, manager()) is None
 
 
+def test_a_resource_that_is_used_up() -> None:
+    """It counts if the strategy weighs it, whatever the weight."""
+    busy = [("pulsar_lb_cpu_usage", "", 98.0), *RESOURCES[1:], *FLOW]
+    half, none = (manager(loadBalancerCPUResourceWeight=weight) for weight in ("0.5", "0.0"))
+    for of, full in ((manager(), True), (half, True), (none, False)):
+        told = usage_of("a", busy, of)
+        assert told is not None
+        assert told.full is full
+    calm = usage_of("a", RESOURCES + FLOW, manager())
+    assert calm is not None
+    assert not calm.full
+
+
 def test_a_move_carries_usage_along() -> None:
     before = usages(60.0, 10.0, 20.0)
-    half = BundleMove(source="a", target="b", bytes=50 * MIB, messages=600.0)
+    half = BundleMove(source="a", target="b", bytes=50 * MIB, messages=500.0)
     assert [each.percent for each in after_move(before, half)] == [30.0, 40.0, 20.0]
     assert [each.bytes // MIB for each in after_move(before, half)] == [50, 150, 100]
-    assert [each.messages for each in after_move(before, half)] == [400, 1600, 1000]
+    assert [each.messages for each in after_move(before, half)] == [500, 1500, 1000]
+    assert {(each.below, each.above) for each in after_move(before, half)} == {(0.0, 0.0)}
     idle = after_move(usages(60.0, 10.0, flow=0.0), BundleMove(source="a", target="b", bytes=0.0, messages=0.0))
     assert [each.percent for each in idle] == [60.0, 10.0]
+    gone = BundleMove(source="e", target="b", bytes=0.0, messages=0.0)
+    assert after_move(before, gone) == before
+
+
+@row_by_row("flow, messages", (10, 500.0), (50, 100.0))
+def test_a_move_carries_the_larger_of_its_shares(flow: int, messages: float) -> None:
+    """A bundle of few bytes and many messages costs more than its bytes say, and perhaps less than its messages do."""
+    source, target, other = after_move(
+        usages(60.0, 10.0, 20.0), BundleMove(source="a", target="b", bytes=flow * MIB, messages=messages)
+    )
+    assert (source.percent, source.below, source.above) == (30.0, 0.0, 24.0)
+    assert (target.percent, target.below, target.above) == (40.0, 24.0, 0.0)
+    assert (other.percent, other.below, other.above) == (20.0, 0.0, 0.0)
+
+
+def test_a_move_from_a_full_broker_carries_perhaps_more() -> None:
+    """What waits for a resource that is used up is in no figure: the target may be as full afterwards."""
+    full, other = usages(100.0, 20.0)
+    half = BundleMove(source="a", target="b", bytes=10 * MIB, messages=100.0)
+    source, target = after_move((msgspec.structs.replace(full, full=True), other), half)
+    assert (source.percent, source.above, target.percent, target.above) == (90.0, 10.0, 30.0, 70.0)
+    nothing = BundleMove(source="a", target="b", bytes=0.0, messages=0.0)
+    assert after_move((msgspec.structs.replace(full, full=True), other), nothing)[1] == other
+
+
+def test_a_target_shows_no_more_than_there_is() -> None:
+    """A usage that a move would bring over 100 % shows 100 % perhaps; one that shows more does so already."""
+    half = BundleMove(source="a", target="b", bytes=50 * MIB, messages=500.0)
+    assert [(each.percent, each.below) for each in after_move(usages(80.0, 90.0), half)] == [(40.0, 0.0), (130.0, 30.0)]
+    assert after_move(usages(80.0, 110.0), half)[1].below == 40.0
 
 
 NAN = float("nan")

@@ -13,7 +13,7 @@ from pulsar_steward.facts.load_manager import (
     Traffic,
     load_manager_of,
 )
-from pulsar_steward.facts.shedding import Shed, may_exchange, sheds, sheds_from
+from pulsar_steward.facts.shedding import Shed, Takes, may_exchange, sheds, sheds_from
 from pulsar_steward.facts.unknown import Unknown
 from tests.cases import row_by_row
 from tests.unit.facts.test_load_manager import EXTENSIBLE, IMPL, MIB, MODULAR, manager, usages
@@ -24,6 +24,13 @@ UNIFORM = {"loadBalancerLoadSheddingStrategy": f"{IMPL}UniformLoadShedder", "max
 
 def taken(found: LoadManager, there: tuple[BrokerUsage, ...], broker: str = "c") -> tuple[Shed, ...]:
     told = sheds_from(found, there, broker)
+    assert not isinstance(told, Unknown)
+    return told
+
+
+def perhaps(found: LoadManager, there: tuple[BrokerUsage, ...], broker: str = "c") -> tuple[Shed, ...]:
+    """What it might take by the worst figures."""
+    told = sheds_from(found, there, broker, at_worst=True)
     assert not isinstance(told, Unknown)
     return told
 
@@ -67,6 +74,117 @@ def test_threshold_shedder() -> None:
         "ThresholdShedder takes from a broker whose usage is 10.0 points or more above the mean"
         " (loadBalancerBrokerThresholdShedderPercentage), and c would be at 35.0 %, the mean 25.0 %"
     )
+
+
+LOWER = {"lowerBoundarySheddingEnabled": "true"}
+
+
+def test_threshold_shedder_with_a_lower_boundary() -> None:
+    """Where a broker is far below the mean, the fullest one gives half the threshold, though it is not far above."""
+    there = usages(4.0, 20.0, 19.0, 21.0, flow=1000 * MIB)  # the mean is 16
+    assert not shed(manager(), there, "d")
+    assert not shed(manager(lowerBoundarySheddingEnabled="false"), there, "d")
+    (told,) = taken(manager(**LOWER), there, "d")
+    assert (told.takes, told.amount) == (Takes.LARGEST, 50.0 * MIB)
+    assert told.why == (
+        "ThresholdShedder takes from the fullest broker while another is more than 10.0 points below the mean and"
+        " lowerBoundarySheddingEnabled is on (loadBalancerBrokerThresholdShedderPercentage), and d would be at 21.0 %,"
+        " the mean 16.0 %, a at 4.0 %"
+    )
+    assert not shed(manager(**LOWER), there, "b")
+    assert not shed(manager(**LOWER), usages(7.0, 20.0, 19.0, 22.0, flow=1000 * MIB), "d")  # 10 points below
+    assert not shed(manager(**LOWER), usages(4.0, 20.0, 19.0, 21.0, flow=100 * MIB), "d")  # 5 MB/s are too few
+    assert [perhaps(manager(**LOWER), usages(9.0, 20.0, 19.0, fullest), "d") for fullest in (17.0, 22.0)] == [(), ()]
+    assert perhaps(manager(**LOWER), usages(9.0, 20.0, 19.0, 22.0, flow=1000 * MIB), "d")
+
+
+@row_by_row(
+    "percents, flow, at_worst",
+    ((20.0, 20.0, 30.9), 1000, False),
+    ((20.0, 20.0, 31.0), 1000, True),  # with 2 points more there and 2 less elsewhere the mean is 23
+    ((20.0, 20.0, 35.0), 118, False),
+    ((20.0, 20.0, 35.0), 119, True),
+)
+def test_near_a_limit_of_threshold_shedder(percents: tuple[float, ...], flow: int, *, at_worst: bool) -> None:
+    there = usages(*percents, flow=flow * MIB)
+    assert not shed(manager(), there)
+    assert bool(perhaps(manager(), there)) is at_worst
+
+
+def test_near_a_limit_of_overload_shedder() -> None:
+    strict = manager(loadBalancerLoadSheddingStrategy=f"{IMPL}OverloadShedder")
+    assert not shed(strict, usages(90.0, 90.0, 83.0))
+    assert perhaps(strict, usages(90.0, 90.0, 83.0))
+    assert not perhaps(strict, usages(90.0, 90.0, 82.9))
+
+
+@row_by_row(
+    "percents, at_worst",
+    ((40.0, 40.0, 88.7), False),  # 22.96 points of deviation, and 2 that it may be more
+    ((40.0, 40.0, 88.9), True),
+    ((10.0, 80.0, 44.0), True),
+    ((10.0, 80.0, 41.0), False),  # at worst it is at the mean
+)
+def test_near_a_limit_of_transfer_shedder(percents: tuple[float, ...], *, at_worst: bool) -> None:
+    found = load_manager_of(EXTENSIBLE | {"loadBalancerBrokerOverloadedThresholdPercentage": "100"})
+    assert isinstance(found, LoadManager)
+    assert not shed(found, usages(*percents))
+    assert bool(perhaps(found, usages(*percents))) is at_worst
+
+
+@row_by_row("apart, at_worst", (10.9, False), (11.1, True))
+def test_near_the_distance_of_avg_shedder(apart: float, *, at_worst: bool) -> None:
+    there = loads(a=(10, 0), b=(10 + apart / 2, 9000), c=(10 + apart, 4000))
+    assert not shed(manager(**AVG), there)
+    assert bool([each for each in perhaps(manager(**AVG), there) if each.target == "a"]) is at_worst
+
+
+@row_by_row(
+    "messages, units",
+    (1700, ["bytes"]),  # half of which is below minUnloadMessage, with 10 % more too
+    (1900, ["messages", "bytes"]),
+    (2200, ["messages", "bytes"]),
+    (2300, ["messages"]),
+)
+def test_near_a_limit_either_unit_may_be_the_one_of_avg_shedder(messages: float, units: list[str]) -> None:
+    there = (
+        BrokerUsage(broker="a", percent=10.0, messages=0.0, bytes=0.0),
+        *loads(b=(35, 0)),
+        BrokerUsage(broker="c", percent=60.0, messages=messages, bytes=9e6),
+    )
+    assert [each.unit for each in perhaps(manager(**AVG), there)] == units
+    fits = Traffic(messages=9000.0, bytes=5.4e6)  # a tenth less fits into half of a tenth more than 9 MB/s
+    assert any(each.may_take(fits) for each in perhaps(manager(**AVG), there)) is ("bytes" in units)
+
+
+@row_by_row(
+    "messages, units",
+    (1200, ["bytes"]),
+    (1300, ["messages", "bytes"]),
+    (1800, ["messages", "bytes"]),
+    (1900, ["messages"]),
+)
+def test_near_a_limit_either_unit_may_be_the_one_of_uniform_load_shedder(messages: float, units: list[str]) -> None:
+    """1,500 messages are half more than the least, by 10 % each it is so from 1,228 on and sure from 1,834 on."""
+    there = tuple(
+        BrokerUsage(broker=name, percent=1.0, bytes=flow, messages=rate)
+        for name, flow, rate in (("a", 1e6, 1000.0), ("b", 1e6, 1000.0), ("c", 9e6, messages))
+    )
+    assert [each.unit for each in perhaps(manager(**UNIFORM, minUnloadMessage="10"), there)] == units
+
+
+def test_uniform_load_shedder_counts_no_least_above_an_integer() -> None:
+    """Where every broker has more than 2,147 MB/s, it takes that for the least; nor does it take more than that."""
+    by_bytes = manager(
+        **UNIFORM | {"maxUnloadPercentage": "1.0"}, loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold="2"
+    )
+    there = tuple(
+        BrokerUsage(broker=name, percent=1.0, bytes=flow, messages=100.0)
+        for name, flow in (("a", 3e9), ("b", 3e9), ("c", 5e9))
+    )
+    (told,) = taken(by_bytes, there)
+    assert told.amount == 2**31 - 1
+    assert "c would have 5,000.0 MB/s, the least 2,147.5 MB/s" in told.why
 
 
 def test_overload_shedder() -> None:
@@ -185,14 +303,15 @@ def test_avg_shedder_pairs_the_fullest_with_the_emptiest() -> None:
 
 
 def test_avg_shedder_ranks_nearly_equal_brokers_in_any_order() -> None:
-    """Which is the partner is then not known: a move is judged by either, the exact order is the likely one."""
+    """Which is the partner is then not known: a move is judged by either, the forecast by the exact order."""
     found = manager(**AVG)
-    there = loads(a=(10.0, 0), b=(10.9, 5000), c=(60, 9000))
-    assert [(each.target, each.likely) for each in taken(found, there)] == [("a", True), ("b", False)]
-    assert "b, which may be its partner, at 10.9 %" in taken(found, there)[1].why
+    there = loads(a=(10.0, 0), b=(14.9, 5000), c=(60, 9000))
+    assert [each.target for each in taken(found, there)] == ["a"]
+    assert [each.target for each in perhaps(found, there)] == ["a", "b"]
+    assert "b, which may be its partner, at 12.9 %" in perhaps(found, there)[1].why
     assert pairs(found, there) == [("c", "a")]
-    apart = loads(a=(10.0, 0), b=(11.0, 5000), c=(60, 9000))
-    assert [each.target for each in taken(found, apart)] == ["a"]
+    apart = loads(a=(10.0, 0), b=(15.0, 5000), c=(60, 9000))  # 2 points each, and 1 that it does not tell apart
+    assert [each.target for each in perhaps(found, apart)] == ["a"]
 
 
 @row_by_row(

@@ -48,6 +48,12 @@ def usages(*percents: float, messages: tuple[float, ...] = (0.0,) * 3) -> tuple[
     )
 
 
+def full(*percents: float) -> tuple[BrokerUsage, ...]:
+    """The same, and broker 0 has a resource used up."""
+    first, *others = usages(*percents)
+    return (msgspec.structs.replace(first, full=True), *others)
+
+
 def traffic(mebibytes: float, messages: float = 0.0) -> Traffic:
     return Traffic(bytes=mebibytes * MIB, messages=messages)
 
@@ -69,9 +75,20 @@ LOOKS = {
         a_look(load_manager=shedding(), usages=usages(40, 35, 10), traffic=traffic(200.0)),
         "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from a broker whose usage is 10.0",
     ),
+    "near a limit": (
+        a_look(load_manager=shedding(), usages=usages(40, 24, 10), traffic=traffic(200.0)),
+        (
+            "shedding: whether the brokers' own shedding would undo it is not known: by then usages may be 2 points and"
+            " traffic 10% worse: ThresholdShedder takes from a broker whose usage is 10.0 points or more above the mean"
+        ),
+    ),
+    "the source is full": (
+        a_look(load_manager=shedding(), usages=full(98, 12, 80), traffic=traffic(200.0)),
+        f"shedding: whether the brokers' own shedding would undo it is not known, as {broker(0)} has a resource used",
+    ),
     "another bundle would be taken": (
         a_look(
-            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 4000)
+            load_manager=shedding(**AVG), usages=usages(10, 60, 30, messages=(0, 3000, 0)), traffic=traffic(1, 9000)
         ),
         None,
     ),
@@ -103,7 +120,8 @@ def test_a_move_that_shedding_would_undo(seen: Seen, words: str | None) -> None:
     "manager, change, passed, words",
     (None, BUSINESS, False, "whether the brokers' own shedding is on"),
     (CALM, BUSINESS, True, "the brokers' own shedding is off"),
-    (shedding(), a_move(), True, "goes by traffic, and coordinators have none"),
+    (shedding(), a_move(), True, "is judged right before the move"),
+    (load_manager_of(EXTENSIBLE), a_move(), True, "(TransferShedder) leaves pulsar/system alone"),
     (shedding(), BUSINESS, True, "is judged right before the move"),
 )
 def test_before_a_split_shedding_is_judged_by_the_load_manager_alone(
@@ -134,13 +152,33 @@ def test_who_might_get_the_bundle_in_exchange_is_named() -> None:
     )
 
 
-def test_coordinators_are_never_shed() -> None:
-    """The shedding guard needs no figures for moves of coordinators and for splits, and ignores rollbacks."""
-    seen = a_look(load_manager=shedding())
-    assert objection_to(a_step(a_move()), *seen) is None
+def test_bundles_of_coordinators_come_last() -> None:
+    """The shedding guard needs no usages for moves of coordinators, and none at all for splits and rollbacks."""
+    seen = a_look(load_manager=shedding(), traffic=NO_TRAFFIC)
+    told = Shedding().check_change(a_move(), *seen)
+    assert told.passed
+    assert told.reason == (
+        "the brokers' own shedding (ThresholdShedder) begins with the bundle of most traffic, and this one has none, as"
+        " coordinators make none"
+    )
     assert objection_to(a_step(a_split(namespace="shop/orders")), *seen) is None
     back = a_step(BUSINESS, undoes="plan/b1.s01")
     assert "shedding" not in {guard.name for guard in guards_of(back)}
+
+
+@row_by_row(
+    "now, told, passed, words",
+    (traffic(200.0), usages(40, 35, 10), False, "would undo it: ThresholdShedder takes from a broker whose usage"),
+    (traffic(200.0), usages(40, 20, 30), True, "would leave it on"),
+    (traffic(200.0), None, False, "the usage that the brokers' own shedding compares is not known"),
+    (None, usages(40, 20, 30), False, "the bundle's throughput is not known"),
+)
+def test_a_bundle_of_pulsar_system_with_a_busy_topic_is_judged_like_all_others(
+    now: Traffic | None, told: tuple[BrokerUsage, ...] | None, *, passed: bool, words: str
+) -> None:
+    """The modular manager moved such a one first (docs/pulsar-behaviour.md)."""
+    result = Shedding().check_change(a_move(), *a_look(load_manager=shedding(), usages=told, traffic=now))
+    assert (result.passed, words in result.reason) == (passed, True)
 
 
 def test_coordinators_are_judged_where_bundles_without_traffic_are_shed() -> None:

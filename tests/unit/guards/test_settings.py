@@ -9,10 +9,10 @@ import pytest
 
 from pulsar_steward.facts.backlogs import NOTHING_TAKEN, BacklogAges
 from pulsar_steward.facts.protocol import Bookies
-from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN
+from pulsar_steward.facts.unknown import BOOKIES_UNKNOWN, scalable_unknown
 from pulsar_steward.guards.evaluate import evaluate, guards_of, objection_to
 from pulsar_steward.guards.kinds import Objection
-from pulsar_steward.guards.settings import BookiesEnough, CopiesKept, LongestDelay
+from pulsar_steward.guards.settings import BookiesEnough, CopiesKept, LongestDelay, ScalableTopics
 from pulsar_steward.model.setting import (
     BacklogQuota,
     DelayedDelivery,
@@ -46,6 +46,27 @@ def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tu
     )
 
 
+SCALED = ("topic://shop/orders/a", "topic://shop/orders/b")
+
+
+@row_by_row(
+    "change, told, planning, words",
+    (TTL, (), False, None),
+    (TTL, SCALED, False, "shop/orders has 2 scalable topics, such as topic://shop/orders/a: their segments would obey"),
+    (CHANGE, SCALED, True, "shop/orders has 2 scalable topics"),
+    (TTL, scalable_unknown("shop/orders"), False, "which scalable topics shop/orders has is not known"),
+    (TTL, scalable_unknown("shop/orders"), True, None),  # brokers are asked right before the call
+    (msgspec.structs.replace(TTL, topic="persistent://shop/orders/t"), SCALED, False, None),
+    (msgspec.structs.replace(TTL, name=SettingName.PERSISTENCE), SCALED, False, None),
+)
+def test_scalable_topics_would_obey_it_too(
+    change: ChangeSetting, told: object, words: str | None, *, planning: bool
+) -> None:
+    result = ScalableTopics().check(a_step(change), *a_look(scalable_topics=told, planning=planning))
+    assert result.passed is (words is None)
+    assert (words or "") in result.reason
+
+
 def test_guards_of_settings_only_look_at_settings() -> None:
     assert [result.guard for result in evaluate(a_step(CHANGE), *view())] == [
         "same_cluster",
@@ -55,6 +76,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "proved_first",
         "setting_as_planned",
         "one_cluster",
+        "scalable_topics",
         "quota_room",
         "age_room",
         "own_cursors",

@@ -88,6 +88,14 @@ def test_a_namespace_is_known_by_what_its_topics_hold(snapshot: Snapshot) -> Non
     assert fact.topic_quotas == (7000, 0)
 
 
+def test_scalable_topics_are_known_by_their_segments(tmp_path: Path) -> None:
+    segments = [{"topic": f"segment://{SHOP}/{each}", "namespace": SHOP} for each in ("b/0-7-1", "a/0-7-0", "a/8-f-2")]
+    tables = TABLES | {"topics": [*TABLES["topics"], *segments]}
+    snapshot = open_snapshot(written(tmp_path / "snapshot", findings=FINDINGS, **tables))
+    (fact,) = namespace_facts(snapshot, snapshot.findings())
+    assert fact.scalable == (f"topic://{SHOP}/a", f"topic://{SHOP}/b")
+
+
 def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_own(snapshot: Snapshot) -> None:
     """Facts are read of topics with a warning and a retention of their own, with the largest figures of partitions."""
     (fact,) = topic_facts(snapshot, snapshot.findings())

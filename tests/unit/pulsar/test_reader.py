@@ -24,6 +24,7 @@ BUNDLE = "0x00000000_0x80000000"
 POSITIONS = f"/admin/v2/namespaces/pulsar/system/{BUNDLE}/topicHashPositions"
 TC = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
 VERSION = "/admin/v2/brokers/version"
+SCALABLE = "/admin/v2/scalable/a/x"
 GROUP = "/admin/v2/namespaces/a/x/antiAffinity"
 ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
 POLICIES = b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"deleted":false}'
@@ -96,6 +97,14 @@ ANSWERS: list[tuple[str, tuple[Any, ...], str, Reply, Any]] = [
     ("bookies_in", (("gold",),), RACKS, answer({"gold": {"a:1": {}}, "default": {"b:1": {}}}), frozenset({"a:1"})),
     ("anti_affinity_group", ("a/x",), GROUP, answer(b"apart"), "apart"),
     ("anti_affinity_group", ("a/x",), GROUP, answer(status=204), None),
+    (
+        "scalable_topics",
+        ("a/x",),
+        SCALABLE,
+        answer(["topic://a/x/u", "topic://a/x/t"]),
+        ("topic://a/x/t", "topic://a/x/u"),
+    ),
+    ("scalable_topics", ("a/x",), SCALABLE, answer(status=404), None),
     ("clusters_of", ("a/x",), NAMESPACE, CLUSTERS, frozenset({"local", "west", "east"})),
     ("clusters_of", ("a/x",), NAMESPACE, answer({}), frozenset()),
     ("own_compaction_bytes", ("a/x",), NAMESPACE, answer({"compaction_threshold": 1 << 20}), 1 << 20),

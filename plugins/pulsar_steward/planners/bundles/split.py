@@ -15,6 +15,7 @@ from pulsar_steward.checks.placement.bundle_load import BUNDLE_TOPIC_SKEW, HOT_B
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT
 from pulsar_steward.model.plan import BUNDLE_BALANCE, BUNDLE_SPLIT, Batch
 from pulsar_steward.model.step import SplitBundle, Step, Touched
+from pulsar_steward.model.topics import SEGMENT
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
 from pulsar_steward.planners.bundles.balance import GOAL, UNIT, BalanceSearch, free_to_move, why_no_moves
@@ -182,6 +183,8 @@ def _unknown(suspect: SplitCandidate) -> str | None:
         )
     if len(suspect.topics) < suspect.load.topics:
         return "there are too many topics to be looked at in one plan"
+    if any(topic.topic.startswith(SEGMENT) for topic in suspect.topics):
+        return "they hold segments of scalable topics, which brokers leave out of account when they divide a bundle"
     return None
 
 

@@ -157,6 +157,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         topic_quotas: The largest own limits of its drilled topics, in bytes and in seconds; 0: none.
         full: Topics that are near a size quota or growing towards it, by name.
         clusters: Clusters that serve it, by its policies, in order.
+        scalable: Its scalable topics whose segments are loaded, in order.
         compaction_bytes: Backlog from which its topics are compacted, its own or the brokers' default; 0: they are not.
         filling: Who fills its quotas.
     """
@@ -176,6 +177,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     topic_quotas: tuple[int, int] = (0, 0)
     full: tuple[FullTopic, ...] = ()
     clusters: tuple[str, ...] = ()
+    scalable: tuple[str, ...] = ()
     compaction_bytes: int = 0
     filling: Filling = Filling()
 

@@ -21,7 +21,7 @@ from pulsar_steward.facts.backlogs import BacklogAges
 from pulsar_steward.model.broker_defaults import COMPACTION_BYTES, KEYS, broker_defaults
 from pulsar_steward.model.measures import DELAYED_SERIES
 from pulsar_steward.model.setting import SettingName
-from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
+from pulsar_steward.model.topics import PARTITION_END, SEGMENT, partitioned_topic
 from pulsar_steward.planners.settings.facts import (
     LIMITED,
     MAX_BACKLOGS,
@@ -102,6 +102,19 @@ _DELAYED = """
     group by namespace"""
 
 
+_SCALABLE = f"""
+    select namespace,
+        list_sort(list(distinct 'topic' || regexp_extract(topic, '^segment(://.*)/[^/]+$', 1))) as topics
+    from topics where namespace in (select unnest($names)) and starts_with(topic, '{SEGMENT}') group by namespace"""
+
+
+class _Scalable(msgspec.Struct, frozen=True):
+    """Scalable topics of a namespace by the segments that are loaded."""
+
+    namespace: str
+    topics: tuple[str, ...]
+
+
 class _Look(msgspec.Struct, frozen=True):
     """Topics of a namespace in one snapshot; its sums are used for the newest snapshot only."""
 
@@ -127,6 +140,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     own_quotas, delayed = topic_quotas(snapshot, names), _delayed(snapshot, names)
     full, compaction = _full(findings, snapshot, before), _compaction_bytes(snapshot)
     filling = fillings(snapshot, backlogs, everything)
+    scalable = {row.namespace: row.topics for row in snapshot.select(_SCALABLE, _Scalable, names=names)}
     return tuple(
         NamespaceFact(
             namespace=name,
@@ -144,6 +158,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             topic_quotas=own_quotas.get(name, (0, 0)),
             full=tuple(full.get(name, ())),
             clusters=tuple(sorted(known[name].clusters)),
+            scalable=scalable.get(name, ()),
             compaction_bytes=compaction(known[name]),
             filling=filling.get(name, Filling()),
         )

@@ -139,12 +139,19 @@ def test_what_a_broker_would_split_itself_counts() -> None:
     assert len(after_splits(crowd, limited)) == 2
 
 
+SCALED = "segment://shop/orders/t/0000-ffff-0"
+
+
 @row_by_row(
     "fields, words",
     ({"positions": None}, "are not in the snapshot"),
     ({"owner": None}, "there is no owner"),
     ({"topics": ()}, "too many topics"),
     ({"positions": (5,) * 2000}, "one hash position"),
+    (
+        {"positions": (), "topics": (TopicFact(5, "segment://shop/orders/t/0000-ffff-0"),) * 2000},
+        "segments of scalable",
+    ),
 )
 def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str, golden: Golden) -> None:
     """No split is proposed when it cannot be worked out from the snapshot, and the notes name bundle and reason."""

@@ -213,7 +213,7 @@ def test_parts_that_stay_by_a_no_hold_up_no_other_move() -> None:
 def test_what_shedding_would_undo_is_known_of_parts() -> None:
     """The brokers' own shedding is judged by the foretold throughput of a part, after the splits before it."""
     usages = tuple(
-        BrokerUsage(broker=broker(number), percent=percent, bytes=percent * MEGABYTE, messages=1.0)
+        BrokerUsage(broker=broker(number), percent=percent, bytes=percent * MEGABYTE, messages=percent * 100.0)
         for number, percent in enumerate((90, 10, 10))
     )
     manager = load_manager_of(MODULAR)
