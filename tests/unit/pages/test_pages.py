@@ -406,6 +406,7 @@ def test_a_trouble_has_a_page(client: Client, plans: Plans) -> None:
     skewed = client.get("/clusters/east/troubles/tc-skew.at-restart").text
     assert f'href="/steward/plans/{plans["east"].plan_id}#b1"' in skewed
     assert "approved in the Airflow UI" in skewed
+    assert 'id="trend"' not in skewed, "the cluster's backlog tells nothing of its coordinators"
 
 
 def test_a_trouble_that_is_over_says_where_to_go(client: Client) -> None:
