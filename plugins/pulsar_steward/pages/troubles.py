@@ -105,7 +105,7 @@ class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TroubleTrend(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic's backlog in bytes, or a number of findings, over the last snapshots, oldest first; its limit if known."""
+    """A topic's backlog in bytes, or a number of findings, over the last snapshots, oldest first; a known limit."""
 
     subject: str
     in_bytes: bool

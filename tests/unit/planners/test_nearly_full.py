@@ -153,7 +153,7 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
         "topic",
         {},
         remedy(raise_most_megabytes=5 * 1024),
-        "allows 5 GiB of the 19.16 GiB needed, no more than it is",
+        "allows 5 GiB of the 19.16 GiB needed (backlog_quota_remedy.raise_most_megabytes), no more than it is",
     ),
     ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is"),
     ("own", {}, {"findings": (found(limit_bytes=5),)}, "the topic's own"),

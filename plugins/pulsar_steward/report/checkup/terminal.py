@@ -154,10 +154,11 @@ def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None)
         yield from wrapped(f"STALE: the snapshot is {age} old, so this may no longer be so.", width, style="critical")
     if about.complete:
         return
+    kinds = Counter(each.kind for each in about.unread)
+    unread = ", ".join(counted(number, kind) for kind, number in kinds.items())
     yield Text()
     yield from wrapped(
-        f"PARTIAL: {len(about.unread):,} of what the cluster lists could not be read. What was found stands; whatever"
-        " found nothing is unknown, not clear.",
+        f"PARTIAL: {unread} could not be read. What was found stands; whatever found nothing is unknown, not clear.",
         width,
         style="critical",
     )
