@@ -155,7 +155,7 @@ def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None)
     if about.complete:
         return
     kinds = Counter(each.kind for each in about.unread)
-    unread = ", ".join(counted(number, kind) for kind, number in kinds.items())
+    unread = " and ".join(counted(number, kind) for kind, number in kinds.items())
     yield Text()
     yield from wrapped(
         f"PARTIAL: {unread} could not be read. What was found stands; whatever found nothing is unknown, not clear.",
