@@ -71,5 +71,5 @@ def serious_violations(browser: Chrome) -> list[str]:
     """What axe-core finds on the open page that is serious or critical."""
     browser.set_script_timeout(AXE_WITHIN_S)
     browser.execute_script(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found: list[str] = browser.execute_async_script(AXE)  # type: ignore[no-untyped-call]  # the driver has no types
+    found: list[str] = browser.execute_async_script(AXE)
     return found
