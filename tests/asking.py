@@ -39,6 +39,10 @@ class AirflowRows:
         """Stores a question, and returns what is stored: an earlier one where there is one."""
         return self._rows.setdefault(msg.ti_id, msg)
 
+    def all(self) -> list[CreateHITLDetailPayload]:
+        """Every question that is stored."""
+        return list(self._rows.values())
+
     def change(self, **fields: Any) -> None:
         """Changes every question, as somebody with Airflow's database can."""
         self._rows = {instance: row.model_copy(update=fields) for instance, row in self._rows.items()}

@@ -123,6 +123,11 @@ class Pages:
         self._click(By.XPATH, f"//button[normalize-space()='{option}']")
         self._until(lambda: "Awaiting Input" not in self.text())
 
+    def colours_of_answers(self) -> set[str]:
+        """Colours behind the buttons of all answers: one, if none of them is emphasised."""
+        buttons = self._browser.find_elements(By.CSS_SELECTOR, "[data-testid^='hitl-option-']")
+        return {each.value_of_css_property("background-color") for each in buttons}
+
     def picture(self, name: str, *, of: str | None = None) -> None:
         """Keeps what is seen as a picture, scrolled to an element (an XPath) if one is given."""
         if of is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 
 WIDE, MIDDLE, NARROW = 1400, 1024, 390
 """Widths of windows, in pixels."""
+
+AXE = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ['violations']}).then(result => done(result.violations
+    .filter(each => ['serious', 'critical'].includes(each.impact))
+    .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 120)}`))));
+"""
+AXE_WITHIN_S = 300
+"""For one page, on a machine that is busy."""
 
 
 @contextmanager
@@ -55,3 +65,11 @@ def is_within_the_window(browser: Chrome) -> bool:
     """True if the page has to be scrolled down only."""
     whole, seen = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     return bool(whole <= seen)
+
+
+def serious_violations(browser: Chrome) -> list[str]:
+    """What axe-core finds on the open page that is serious or critical."""
+    browser.set_script_timeout(AXE_WITHIN_S)
+    browser.execute_script(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found: list[str] = browser.execute_async_script(AXE)
+    return found

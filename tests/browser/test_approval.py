@@ -74,6 +74,7 @@ def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, 
     assert unquote(urlsplit(browser.current_url).path) == unquote(listed)
     read = pages.text()
     pages.picture("2-proposal")
+    assert len(pages.colours_of_answers()) == 1
     unticked = pages.steps()[-1]
     pages.take_out(unticked)
     pages.comment("the last one can wait until tonight")

@@ -12,6 +12,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.snapshots.read import open_snapshot
+from tests.browser.serving import NARROW, WIDE, is_within_the_window, opened, serious_violations
 from tests.unit.report_checkup.snapshots import a_finding, skewed, written
 
 if TYPE_CHECKING:
@@ -73,3 +74,12 @@ def test_the_drawings_fit_on_paper(browser: WebDriver, page: str) -> None:
     """The drawings are at most 640 pixels wide once the page is about to be printed."""
     browser.get(page)
     assert browser.execute_script(WIDEST) <= 640
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_page_can_be_read(browser: WebDriver, page: str, width: int, scheme: str) -> None:
+    """It scrolls down only, and axe finds nothing serious."""
+    opened(browser, page, width=width, scheme=scheme)
+    assert is_within_the_window(browser)
+    assert serious_violations(browser) == []

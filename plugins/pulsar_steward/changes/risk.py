@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.headline import loses
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.risk import BatchRisk, Risk, RiskReason
@@ -42,7 +43,7 @@ TWICE = 2
 
 def risk_of(plan: Plan, batch: Batch) -> BatchRisk:
     """Risk of a batch of a plan, for all of its steps, ticked or not."""
-    losing = [step for step in batch.steps if _loses(step)]
+    losing = [step for step in batch.steps if loses(step)]
     reasons = [
         *_lost(losing),
         *_final(batch.steps),
@@ -54,10 +55,6 @@ def risk_of(plan: Plan, batch: Batch) -> BatchRisk:
     ]
     calm = RiskReason(Risk.LOW, "nothing is lost, and every step can be undone")
     return BatchRisk(tuple(sorted(reasons, key=lambda reason: -reason.level.rank)) or (calm,))
-
-
-def _loses(step: Step) -> bool:
-    return kind_of(step.change).loses_messages or isinstance(step.loss, Loss)
 
 
 def _lost(losing: Sequence[Step]) -> Iterator[RiskReason]:
@@ -85,7 +82,7 @@ def _warned_of(steps: Sequence[Step]) -> Iterator[RiskReason]:
     """Warnings of changes that lose nothing, such as a quota that stops producers."""
     warned: dict[str, list[Step]] = {}
     for step in steps:
-        warning = None if _loses(step) else kind_of(step.change).warning(step)
+        warning = None if loses(step) else kind_of(step.change).warning(step)
         if warning is not None:
             warned.setdefault(warning.headline_after(step.guards), []).append(step)
     for headline, steps_of_it in warned.items():

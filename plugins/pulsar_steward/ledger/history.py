@@ -138,7 +138,7 @@ TELLERS: Mapping[str, Callable[[RowMapping, str, Sequence[str]], Told]] = {
     tables.PLANS.name: lambda _, __, titles: (
         (EventKind.PLANNED, "open", "; ".join(titles))
         if titles
-        else (EventKind.PLANNED, "quiet", "nothing is to be done")
+        else (EventKind.PLANNED, "quiet", "nothing is proposed")
     ),
     tables.SUPERSESSIONS.name: lambda row, *_: (
         (EventKind.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import insert, select, update
 
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.errors import LeaseLost, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.batch_record import batch_records
@@ -354,7 +355,7 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: boo
             "batch_id": batch.batch_id,
             "position": position,
             "kind": batch.kind,
-            "title": batch.title,
+            "title": headline(batch),
             "steps": len(batch.steps),
         }
         chain.add(tables.BATCHES, row)

@@ -98,6 +98,7 @@ class ApproveBatch(HITLOperator):
         """Writes the text and the form of a question."""
         from pulsar_steward.report import approval
         from pulsar_steward.report.what_changed import former_of
+        from pulsar_steward.runtime.installed_airflow import installed_airflow
 
         plan, batch = asked.plan, asked.batch
         self.subject = approval.subject(plan, batch, second=self.voice > 1)
@@ -111,7 +112,9 @@ class ApproveBatch(HITLOperator):
             page=_page_of(plan.plan_id, batch.batch_id),
         )
         self.options = list(asked.options)
-        self.params = ParamsDict(form_of(asked.options, asked.steps, asked.namespaces, approval.labels(batch)))
+        if (airflow := installed_airflow()) is not None:
+            self.options = self.options[: airflow.most_answers]
+        self.params = ParamsDict(form_of(self.options, asked.steps, asked.namespaces, approval.labels(batch)))
         users = asked.terms(task.policy.approval).users
         self.assigned_users = None if users is None else [{"id": user, "name": user} for user in sorted(users)]
 
@@ -123,7 +126,7 @@ class ApproveBatch(HITLOperator):
         """
         digest = asked_digest(self._question(), asked, policy_digest)
         self.params[QUESTION] = question_field(digest)
-        shown = put(context["task_instance"].id, self._question(), self.defaults)
+        shown = put(context["task_instance"].id, self._question())
         digest = asked_digest(shown, asked, policy_digest)
         return digest if shown.carried == digest else None
 

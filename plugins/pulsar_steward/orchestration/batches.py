@@ -9,6 +9,7 @@ import msgspec
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.pace import opening_waited_for
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import ConfigurationError, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader
@@ -52,7 +53,7 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:
         """Reference to a plan's batch."""
-        label = shown(f"{plan.cluster} {batch.batch_id}: {batch.title}")
+        label = shown(f"{plan.cluster} {batch.batch_id}: {headline(batch)}")
         return cls(plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
 
 

@@ -64,15 +64,16 @@ def asked_digest(shown: ShownQuestion, asked: ApprovalQuestion, policy_digest: s
     return digest({"shown": seen, "about": about})
 
 
-def put(instance: UUID, question: ShownQuestion, defaults: list[str] | None) -> ShownQuestion:
+def put(instance: UUID, question: ShownQuestion) -> ShownQuestion:
     """Has Airflow show a question, without an answer; returns the question that Airflow shows.
 
-    If this task asked before, Airflow shows the earlier question: no task can replace it.
+    If this task asked before, Airflow shows the earlier question: no task can replace it. Airflow's page paints a
+    default option as the button to press, and every button where defaults are null: an empty list paints none. The
+    answer at the time limit is the trigger's.
 
     Args:
         instance: Id of the task instance that asks.
         question: The question.
-        defaults: Options that are the answer when nobody answers in time.
     """
     from airflow.sdk.execution_time import comms, task_runner
 
@@ -81,7 +82,7 @@ def put(instance: UUID, question: ShownQuestion, defaults: list[str] | None) -> 
         "options": question.options,
         "subject": question.subject,
         "body": question.body,
-        "defaults": defaults,
+        "defaults": [],
         "params": question.fields,
         "assigned_users": question.users,
     }

@@ -153,7 +153,7 @@ def asset(name: str) -> bytes:
 @cache
 def _templates() -> Environment:
     environment = templates_of("pulsar_steward.pages")
-    for words in (number, percent, size, rate, moment, duration, seconds, with_copies):
+    for words in (number, percent, size, rate, moment, duration, seconds, coded, with_copies):
         environment.filters[words.__name__] = words
     for helper in (heat_step, polyline, number, rate):
         environment.globals[helper.__name__] = helper

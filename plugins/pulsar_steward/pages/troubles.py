@@ -13,7 +13,7 @@ from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.history import plan_lines
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.finding import Finding, Severity, by_size
-from pulsar_steward.model.measures import IN_BYTES, TOPIC_BACKLOG
+from pulsar_steward.model.measures import TOPIC_BACKLOG
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.trouble import Harm, is_topic
 from pulsar_steward.pages.sources import NotKnown
@@ -105,7 +105,7 @@ class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TroubleTrend(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a subject over the last snapshots, oldest first, and its limit if that is known."""
+    """A topic's backlog in bytes, or a number of findings, over the last snapshots, oldest first; a known limit."""
 
     subject: str
     in_bytes: bool
@@ -283,14 +283,13 @@ def _trend(sources: Sources, snapshot: Snapshot, largest: Finding) -> TroubleTre
     """Backlog of the largest subject, where snapshots have it, else how many findings there were."""
     subject = largest.subject.partition(" ")[0]
     rows = sources.kept_large.get(("trend rows", snapshot.uri), snapshot.trends)
-    own = [row for row in rows if row.subject == subject]
-    points = [row for row in own if own[0].measure == row.measure]
+    points = [row for row in rows if (row.measure, row.subject) == (TOPIC_BACKLOG, subject)]
     if len(points) < LINE:
         return _counts(sources, snapshot, largest)
-    limit = largest.figures.get("limit_bytes", 0) if points[0].measure == TOPIC_BACKLOG else 0
+    limit = largest.figures.get("limit_bytes", 0)
     return TroubleTrend(
         subject=subject,
-        in_bytes=points[0].measure in IN_BYTES,
+        in_bytes=True,
         times=tuple(row.taken_at for row in points),
         values=tuple(row.value for row in points),
         limit=limit if limit > 0 else None,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.decision import decision_of, headline
+from pulsar_steward.report.decision import decision_of
 from pulsar_steward.report.markdown import bullets, text
 from pulsar_steward.report.worth import worth_in_brief
 

@@ -24,6 +24,9 @@ TASK_SDK, APPROVALS = (3, 0), (3, 1)
 TIME_LIMIT = (1, 14)
 """The version of the standard provider in which an approval was first seen to have a time limit of its own."""
 
+FOUR_BUTTONS = (3, 2)
+"""The version of Airflow whose page of an approval has a button for each of four answers."""
+
 OLDEST_TRIED, NEWEST_TRIED = (3, 1, 8), (3, 3)
 TRIED = "Airflow 3.1.8 to 3.3"
 
@@ -60,6 +63,11 @@ class InstalledAirflow(NamedTuple):
                 " (`response_timeout`): it would end with that of the task"
             )
         return None
+
+    @property
+    def most_answers(self) -> int:
+        """Answers that its page of an approval can offer: with four, that of 3.1 has neither buttons nor a field."""
+        return 3 if _numbers(self.version) < FOUR_BUTTONS else 4
 
     @property
     def untried(self) -> str | None:

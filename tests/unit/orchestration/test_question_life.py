@@ -37,6 +37,8 @@ from pulsar_steward.orchestration.question_form import (
     UNTIL_WORSE,
 )
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
+from pulsar_steward.runtime import installed_airflow
+from pulsar_steward.runtime.installed_airflow import InstalledAirflow
 from tests.apply.worksite import RUN, Worksite, a_question
 from tests.asking import a_context, a_task, answer_of, asked
 from tests.builders import ASKED_DIGEST, a_batch, a_plan, a_step, waiting_in
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
 
     from pulsar_steward.model.plan import Plan
+    from tests.asking import AirflowRows
 
 ANSWERED = TriggerEvent({"chosen_options": [APPROVE]})  # type: ignore[no-untyped-call]  # Airflow has no types there
 
@@ -335,6 +338,21 @@ def test_a_question_may_be_snoozed_or_never_wanted(
     assert (task.params[SNOOZE_DAYS], task.params[UNTIL_WORSE]) == (7, True)
     schema = task.serialized_params[SNOOZE_DAYS]["schema"]
     assert (schema["type"], schema["minimum"], schema["maximum"]) == (["integer", "null"], 1, 90)
+
+
+@pytest.mark.usefixtures("airflow_rows")
+def test_the_page_of_airflow_3_1_is_given_no_fourth_answer(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With four its page has no button for any of them; what is left out is *never*."""
+    monkeypatch.setattr(installed_airflow, "installed_airflow", lambda: InstalledAirflow("3.1.8", "1.21.0"))
+    assert asked(a_setting_of(site)).options == [APPROVE, REJECT, SNOOZE]
+
+
+def test_no_button_of_a_form_is_emphasised_and_silence_rejects(site: Worksite, airflow_rows: AirflowRows) -> None:
+    """Airflow's page paints the options of `defaults`, and all where that is null; the trigger's count at its end."""
+    with pytest.raises(TaskDeferred) as deferred:
+        a_task(a_question_of(site)).execute(a_context())
+    assert [row.defaults for row in airflow_rows.all()] == [[]]
+    assert deferred.value.trigger.serialize()[1]["defaults"] == [REJECT]
 
 
 @pytest.mark.usefixtures("airflow_rows")

@@ -42,7 +42,7 @@ def client(tmp_path: Path) -> Client:
 def test_partitions_of_one_topic_are_one_row(client: Client) -> None:
     """With their number, which leads to each of them; programs get every finding."""
     page = client.get("/clusters/east").text
-    rows = page[page.index('class="findings"') :].split("</table>")[0]
+    rows = page[page.index('aria-label="Findings"') :].split("</table>")[0]
     assert rows.count('<tr class="row">') == 2
     assert "and 29 more partitions" in rows
     assert "and 1 more partition<" in rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.facts.backlogs import Backlog, evicted
 from pulsar_steward.ledger.rows import EndReason, QuestionEnd
 from pulsar_steward.model.finding import Severity
@@ -16,7 +17,7 @@ from pulsar_steward.model.plan import BROKER_GROUP, ROLLBACK, Batch, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import AddPartitions, ChangeSetting, GuardResult, RaiseCoordinators, Touched
 from pulsar_steward.report.approval import body, subject
-from pulsar_steward.report.decision import DecisionCard, decision_of, headline
+from pulsar_steward.report.decision import DecisionCard, decision_of
 from pulsar_steward.report.what_changed import Former
 from tests.builders import (
     NOW,

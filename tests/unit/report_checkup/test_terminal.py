@@ -208,7 +208,7 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make, gol
 
     text = shown(checkup_with(snapshot=meta(unread_namespaces=unread), **skewed()))
 
-    assert text.index("PARTIAL: 23 of ") < text.index("CRITICAL")
+    assert text.index("PARTIAL: 23 namespaces ") < text.index("CRITICAL")
     golden(text.partition("CRITICAL")[0])
     assert "acme/n20" not in text
 

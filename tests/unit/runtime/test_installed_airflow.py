@@ -85,6 +85,12 @@ def test_what_was_not_tried(version: str, untried: bool) -> None:
     assert bool(InstalledAirflow(version, "1.21.0").untried) is untried
 
 
+@row_by_row("version, answers", ("3.1.8", 3), ("3.2.2", 4), ("3.3.2", 4))
+def test_how_many_answers_its_page_offers(version: str, answers: int) -> None:
+    """Read in the pages' code: 3.1.8 draws buttons for fewer than four options, and a field for more than four."""
+    assert InstalledAirflow(version, "1.21.0").most_answers == answers
+
+
 def test_the_shell_refuses_to_be_imported(tmp_path: Path) -> None:
     """The import fails under an unsupported Airflow, and the last line of the error holds reason and remedy."""
     an_installation(tmp_path, apache_airflow_core="3.0.6")

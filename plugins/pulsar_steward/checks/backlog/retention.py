@@ -115,7 +115,10 @@ RETENTION_TOO_LONG = RowCheck(
     title="Consumed messages are stored for far longer than anything needs",
     advice=(
         "Ask the topics' owners how far back they read again: that, and not a habit, is what retention is for.",
-        "Lower it above quota and outage, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
+        (
+            "Lower it above quota and outage, which deletes what is over it:"
+            " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
+        ),
         "If it is needed, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
     ),
     source="docs/checks/retention-too-long.md; docs/knowledge.md B",
@@ -196,7 +199,10 @@ RETENTION_UNBOUNDED = RowCheck(
     title="Messages are retained for ever",
     advice=(
         "Ask the topics' owners whether consumed messages are really needed for ever.",
-        "If not, bound it in time or size, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
+        (
+            "If not, bound it in time or size, which deletes what is over it:"
+            " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
+        ),
         "If so, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
         "Watch the bookies' disks.",
     ),
@@ -324,7 +330,7 @@ RETENTION_TOO_SHORT = Check(
     order=80,
     title="The retention leaves little room over the quota or the backlog",
     advice=(
-        "Raise the retention well above the quota: `pulsar-admin namespaces set-retention NS`.",
+        "Raise the retention well above the quota: `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`.",
         "Bring the slowest subscription up to date: once it has acknowledged, no history is left to go back to.",
         "Set size and time: where both are set, the tighter one holds.",
     ),

@@ -66,6 +66,14 @@
     if (navigator.clipboard) { navigator.clipboard.writeText(code.textContent).then(copied, select); } else { select(); }
   });
 
+  // In a narrow window cells stand below each other: each number has its head with it.
+  function label() {
+    all(document, "table.stack").forEach(function (table) {
+      var heads = all(table, "thead th");
+      all(table, "tbody .n").forEach(function (each) { each.dataset.head = heads[each.cellIndex].textContent; });
+    });
+  }
+
   // A table sorts and filters here, without asking again; the choice stays when the page is brought up to date.
   var view = { column: -1, down: false, text: "", health: "" };
   function cell(row) { var each = row.cells[view.column]; return each.dataset.value || each.textContent.trim(); }
@@ -111,6 +119,7 @@
   document.addEventListener("input", filter);
   document.addEventListener("change", filter);
   document.addEventListener("submit", function (event) { if (event.target.matches("[data-filters]")) { event.preventDefault(); } });
+  label();
   arrange();
 
   // What changes is put into its place while somebody looks: folds, focus and position stay. After a failure less often.
@@ -126,6 +135,7 @@
       all(before, "details").forEach(function (each) { open[named(each)] = each.open; });
       all(after, "details").forEach(function (each) { if (named(each) in open) { each.open = open[named(each)]; } });
       before.replaceChildren.apply(before, Array.prototype.slice.call(after.childNodes));
+      label();
       arrange();
       document.querySelector(".clock").textContent = page.querySelector(".clock").textContent;
       document.body.dataset.refresh = page.body.dataset.refresh || "";

@@ -156,12 +156,14 @@ def raised_quota(
     )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
-        allowed = f"{key} allows {bytes_in_words(max(bound, 0))}"
+        allowed = f"the policy allows {bytes_in_words(max(bound, 0))}"
         raises = bound > quota.limit_bytes
         if not raises or max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
             short = "which would be full at once" if raises else "no more than it is"
-            return ProposedQuota(None, f"{allowed} of the {bytes_in_words(need)} needed, {short}: {words}{among}")
-        need, words = bound, f"{words}; but {allowed} at most{among}"
+            return ProposedQuota(
+                None, f"{allowed} of the {bytes_in_words(need)} needed ({key}), {short}: {words}{among}"
+            )
+        need, words = bound, f"{words}; but {allowed} at most ({key}){among}"
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.checks.backlog.quotas import slowest_in
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.clients.client_numbers import SEEN
@@ -338,7 +339,7 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) 
         left = [each for each in trouble.met if each.subject not in set().union(*solved.values())]
         rest = next(_reasons(left, notes), None) if part else None
         why = f" None for the others: {_reason_of(rest)}." if rest else ""
-        return solving[0].batch_id, f"{words}{part}{such_as}: {solving[0].title}.{why}"
+        return solving[0].batch_id, f"{words}{part}{such_as}: {headline(solving[0])}.{why}"
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
         return None, "No plan: do it by hand."
@@ -400,7 +401,7 @@ def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Pl
             ProposedBatch(
                 batch_id=batch.batch_id,
                 kind=batch.kind,
-                title=batch.title,
+                title=headline(batch),
                 check_ids=tuple(dict.fromkeys(finding.check_id for finding in batch.findings)),
                 steps=len(batch.steps),
                 clients=sum(step.touched.clients for step in batch.steps),

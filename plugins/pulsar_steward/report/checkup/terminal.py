@@ -84,7 +84,7 @@ def verdict(outcome: CheckupOutcome, counts: Counts, troubles: Sequence[TroubleR
         case CheckupOutcome.HEALTHY:
             unknown = counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
-            return f"healthy{rest}"
+            return f"nothing found{rest}" if rest else "healthy"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
 
@@ -154,10 +154,11 @@ def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None)
         yield from wrapped(f"STALE: the snapshot is {age} old, so this may no longer be so.", width, style="critical")
     if about.complete:
         return
+    kinds = Counter(each.kind for each in about.unread)
+    unread = " and ".join(counted(number, kind) for kind, number in kinds.items())
     yield Text()
     yield from wrapped(
-        f"PARTIAL: {len(about.unread):,} of what the cluster lists could not be read. What was found stands; whatever"
-        " found nothing is unknown, not clear.",
+        f"PARTIAL: {unread} could not be read. What was found stands; whatever found nothing is unknown, not clear.",
         width,
         style="critical",
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.headline import headline
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.finding import by_size
 from pulsar_steward.model.topics import namespace_of
@@ -124,7 +125,7 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
 def batch_lines(plan: Plan, batch: Batch, width: int) -> Iterator[Text]:
     """One batch of a plan: the steps that a person would be asked to approve together, their worth and their risk."""
     yield Text()
-    yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
+    yield from wrapped(f"Batch {batch.batch_id}: {headline(batch)}", width, style="heading")
     for finding in by_size(batch.findings)[:MAX_LISTED]:
         words = f"{finding.severity.upper()} {finding.check_id}: {finding.in_words(plan.cluster)}"
         yield from bullets([words], width)
