@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pulsar
 import pytest
 
 from lab.faults.clients.publishing import publish
@@ -27,10 +26,10 @@ from tests.live.test_drain import all_send, longest_ms, sending
 from tests.live.test_guard_harm import every_other, holes_of, indexed_by, place_of, what_comes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from lab.cluster import Lab
+    import pulsar
+
     from lab.model import Broker
     from lab.pool import LabPool
 
