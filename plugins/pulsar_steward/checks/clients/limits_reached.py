@@ -124,7 +124,7 @@ def _reached(row: Row) -> str:
         )
     if kind in COUNTS:
         out = row["shut_out"]
-        beyond = f" {out:,} of them {'does' if out == 1 else 'do'} not come back after a restart," if out else ""
+        beyond = f" {out:,} of them may not come back after a restart," if out else ""
         return (
             f"{whose} has {amount:,.0f} {kind}, and {row['setting']} allows {allowed:,.0f}: the next one is refused,"
             f"{beyond} and only the client is told."

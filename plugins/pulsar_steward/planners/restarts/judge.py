@@ -82,7 +82,7 @@ RISKS = {
     # A broker that ends orderly writes all that was acknowledged.
     "ack-state-seldom": RestartRisk("Acknowledged messages come again where a broker dies.", stops=None),
     FULL: RestartRisk(_REFUSED),
-    "limit-reached": RestartRisk("Clients beyond a limit are refused after a restart.", harmed="shut_out"),
+    "limit-reached": RestartRisk("Clients beyond a limit may be refused after a restart.", harmed="shut_out"),
     "quota-stuck": RestartRisk("Producers are refused by no backlog; a restart brings back none of them.", stops=None),
     "backlog-near-quota": RestartRisk("Producers are refused once the quota is full.", stops=None),
     "delayed-index-memory": RestartRisk("Delayed messages are read again each time their topic moves."),
