@@ -133,6 +133,8 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
 def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterator[RestartReason]:
     """Reasons by `RISKS`; None: those of any broker's restart, also of checks without which one can be judged."""
     for check_id, risk in RISKS.items():
+        if risk.whom is Whom.MOST_COORDINATORS and not facts.coordinators and not facts.meta.unread:
+            continue  # none is loaded, so that no transaction stands still
         verdict, source = facts.verdicts.get(check_id), f"docs/checks/{check_id}.md"
         listed = [each for each in facts.findings.get(check_id, ()) if _harms(each, risk)]
         found = [each for each in listed if broker is None or _matters(each, risk, broker, facts)]
@@ -276,8 +278,8 @@ def _of_broker(facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
         words = f"{held:,} of {every} {'is' if held == 1 else 'are'} on it."
         yield _reason("coordinators", f"{words} Their transactions go on once another broker has read their logs.")
     if row.leader:
-        words = "It leads the cluster: of several that are to be restarted take it last. Another leader is elected."
-        yield _reason("leader", words)
+        words = "It leads the cluster: of several that are to be restarted take it last. No bundle gets an owner until"
+        yield _reason("leader", f"{words} another one leads, which adds a few seconds.")
 
 
 def _takers(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[RestartReason]:
