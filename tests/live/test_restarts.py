@@ -86,8 +86,9 @@ class Farm(Healer):
 
     def note(self, name: str, verdict: RestartVerdict, **happened: Any) -> None:
         """Keeps the forecast beside the outcome, for the document."""
-        foretold = {each.subject: f"{each.state.value}: {each.words}" for each in verdict.reasons}
-        (self.home / f"{name}.json").write_text(json.dumps(foretold | happened, indent=1), encoding="utf-8")
+        foretold = [f"{each.state.value} {each.subject}: {each.words}" for each in verdict.reasons]
+        told = {"foretold": foretold} | happened
+        (self.home / f"{name}.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

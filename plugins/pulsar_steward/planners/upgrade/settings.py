@@ -89,7 +89,10 @@ EFFECTS: dict[str, tuple[str, str]] = {
         "Clients that register JSON schemas in Jackson's old format are refused; true lets them in.",
         pip(464),
     ),
-    "topicPoliciesCacheInitTimeoutSeconds": ("A topic fails to load where its own policies take longer.", CONFIGURATION),
+    "topicPoliciesCacheInitTimeoutSeconds": (
+        "A topic fails to load where its own policies take longer.",
+        CONFIGURATION,
+    ),
     "cacheEvictionByExpectedReadCount": ("Entries stay cached for subscriptions that have yet to read.", CONFIGURATION),
     "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": (
         "An entry that is read stays in the cache no longer for that.",
