@@ -41,7 +41,7 @@ def test_consumers_are_counted_by_topic_and_by_subscription(
     findings = limited(scene, **policies).subscription("t").judged(LIMIT_REACHED).findings
     assert [each.severity for each in findings] == [Severity.WARNING] * found
     if findings:
-        assert findings[0].figures == {"allowed": limit, "amount": 3}
+        assert findings[0].figures == {"allowed": limit, "amount": 3, "shut_out": 3 - limit}
         golden(findings[0].evidence)
 
 
@@ -103,6 +103,11 @@ def dispatching(member: str, messages: int, period: int = 1) -> dict[str, Any]:
 
 RATE = publishing("lab", 10, -1)
 OF_TOPICS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "more producers, and as many consumers": (
+        {"max_producers_per_topic": 4, "max_consumers_per_topic": 1, "max_subscriptions_per_topic": 10},
+        {"producers": 5, "consumers": 1, "subscriptions": 11},
+        True,
+    ),
     "producers": ({"max_producers_per_topic": 4}, {"producers": 4}, True),
     "one producer less": ({"max_producers_per_topic": 4}, {"producers": 3}, False),
     "subscriptions": ({"max_subscriptions_per_topic": 10}, {"subscriptions": 10}, True),

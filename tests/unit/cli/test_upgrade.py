@@ -90,6 +90,7 @@ def test_the_same_for_programs(steward: Steward, tmp_path: Path) -> None:
     ({"about": {"metadata_store": None}}, 2, "RESULT: not known. Nothing was found that stops it, but 1 thing is not"),
     ({"verdicts": CLEAR[1:]}, 2, "RESULT: not known."),
     ({"verdicts": [*CLEAR[1:], a_verdict(CLEAR[0]["check_id"], "unknown")]}, 2, "RESULT: not known."),
+    ({"verdicts": [*CLEAR, a_verdict("tc-skew", "unknown")]}, 0, "RESULT: nothing stops it."),  # none is loaded
     ({"about": {"unread_brokers": [broker(9)]}}, 2, "RESULT: not known."),
     ({"settings": {"sslFactoryPlugin": None}}, 2, "RESULT: not known."),
     ({"findings": [a_finding("info")]}, 0, "RESULT: nothing stops it."),

@@ -134,9 +134,13 @@ def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
 
 
 OF_OTHER_VERSIONS = {
+    "cacheEvictionByExpectedReadCount",  # since 4.2
     "loadBalancerSheddingExcludedNamespaces",  # since 4.2
+    "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed",  # since 4.2
     "preciseTopicPublishRateLimiterEnable",  # until 3.3
+    "schemaJsonAllowLegacyJacksonFormat",  # since 4.2
     "streamingDispatch",  # until 3.0
+    "topicPoliciesCacheInitTimeoutSeconds",  # since 4.2
     "transactionCoordinatorScalableTopicsEnabled",  # since 5.0
 }
 

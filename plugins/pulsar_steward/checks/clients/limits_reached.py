@@ -105,11 +105,12 @@ reached as (
     from (select topic, subscription, times, {HELD} as held from dispatch_held)
         join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
     where s.backlog_entries >= minimum_entries)
-select topic, namespace, subscription, kind, amount, allowed, setting, set_by, held, rank
+select topic, namespace, subscription, kind, amount, allowed, setting, set_by, held, rank,
+    if(kind in ('producers', 'consumers') and rank = 0, amount - allowed, 0)::bigint as shut_out
 from reached join limits using (namespace)
 where case rank when 0 then true when 1 then amount * 100 >= allowed * warning_percent_of_rate
     else amount >= minimum_throttlings end
-qualify row_number() over (partition by topic order by rank, kind, subscription) = 1
+qualify row_number() over (partition by topic order by rank, shut_out desc, kind, subscription) = 1
 """
 
 
@@ -122,9 +123,11 @@ def _reached(row: Row) -> str:
             " version shuts its own readers out. What is set on topics there does not hold, and nothing can be set."
         )
     if kind in COUNTS:
+        out = row["shut_out"]
+        beyond = f" {out:,} of them may not come back after a restart," if out else ""
         return (
             f"{whose} has {amount:,.0f} {kind}, and {row['setting']} allows {allowed:,.0f}: the next one is refused,"
-            " and only the client is told."
+            f"{beyond} and only the client is told."
         )
     if kind == PAUSED:
         limit = {**row["held"], "kind": "publish"}
@@ -152,10 +155,14 @@ LIMIT_REACHED = RowCheck(
     source="docs/checks/limit-reached.md; apache/pulsar#13538, apache/pulsar#16331, apache/pulsar#18364",
     scope=Scope.NAMESPACE,
     policy=LimitReachedPolicy,
-    shards={"found": Query(REACHED, worst_first="-rank desc, amount / allowed desc, topic")},
+    shards={"found": Query(REACHED, worst_first="shut_out > 0 desc, rank, amount / allowed desc, topic")},
     severity=Severity.WARNING,
     subject="topic",
     evidence=_reached,
-    figures=lambda row: {"allowed": int(row["allowed"]), "amount": int(row["amount"])},
+    figures=lambda row: {
+        "allowed": int(row["allowed"]),
+        "amount": int(row["amount"]),
+        "shut_out": row["shut_out"],  # connected, and refused when they connect again
+    },
     quiet="No topic that was looked at is at a limit of its clients or rates, nor shut to brokers by a schema rule.",
 )

@@ -50,12 +50,15 @@ class RestartRisk(NamedTuple):
         whom: Whose findings matter.
         stops: The least severity at which a restart does harm now; None: none, they only have time until an upgrade.
         needed: False if a restart can be judged without the check.
+        harmed: Figure with the number of clients that are harmed, by which the check's findings are sorted; those
+            without any do not matter.
     """
 
     why: str
     whom: Whom = Whom.OWN
     stops: Severity | None = Severity.WARNING
     needed: bool = True
+    harmed: str = ""
 
 
 _AGAIN = "Acknowledged messages come again each time their topic moves."
@@ -79,6 +82,7 @@ RISKS = {
     # A broker that ends orderly writes all that was acknowledged.
     "ack-state-seldom": RestartRisk("Acknowledged messages come again where a broker dies.", stops=None),
     FULL: RestartRisk(_REFUSED),
+    "limit-reached": RestartRisk("Clients beyond a limit may be refused after a restart.", harmed="shut_out"),
     "quota-stuck": RestartRisk("Producers are refused by no backlog; a restart brings back none of them.", stops=None),
     "backlog-near-quota": RestartRisk("Producers are refused once the quota is full.", stops=None),
     "delayed-index-memory": RestartRisk("Delayed messages are read again each time their topic moves."),
@@ -129,14 +133,14 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
 def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterator[RestartReason]:
     """Reasons by `RISKS`; None: those of any broker's restart, also of checks without which one can be judged."""
     for check_id, risk in RISKS.items():
+        if risk.whom is Whom.MOST_COORDINATORS and not facts.coordinators and not facts.meta.unread:
+            continue  # none is loaded, so that no transaction stands still
         verdict, source = facts.verdicts.get(check_id), f"docs/checks/{check_id}.md"
-        listed = [each for each in facts.findings.get(check_id, ()) if each.severity is not Severity.INFO]
+        listed = [each for each in facts.findings.get(check_id, ()) if _harms(each, risk)]
         found = [each for each in listed if broker is None or _matters(each, risk, broker, facts)]
         if found:
             stopping = [each for each in found if _stops(each, risk)]
-            worst, more = (stopping or found)[0], len(found) - 1
-            if verdict is not None:
-                more += verdict.more if broker is None else _uncounted(check_id, risk, broker, facts)
+            worst, more = (stopping or found)[0], len(found) - 1 + _uncounted(check_id, risk, broker, facts)
             words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{f' And {more:,} more.' if more else ''}"
             state = State.STOP if stopping else State.SOON
             yield RestartReason(subject=check_id, state=state, words=words, source=source)
@@ -150,6 +154,10 @@ def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterato
         elif broker is not None and (more := _uncounted(check_id, risk, broker, facts)):
             words = f"{risk.why} Of {counted(more, 'finding')} that are only counted, some may be of its topics."
             yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
+
+
+def _harms(finding: Finding, risk: RestartRisk) -> bool:
+    return finding.severity is not Severity.INFO and finding.figures.get(risk.harmed) != 0
 
 
 def _stops(finding: Finding, risk: RestartRisk) -> bool:
@@ -187,12 +195,20 @@ def _share_hosts(facts: RestartFacts) -> bool:
     return any(len(names) > 1 for names in brokers_by_host(facts.brokers).values())
 
 
-def _uncounted(check_id: str, risk: RestartRisk, broker: str, facts: RestartFacts) -> int:
-    """Number of findings that are only counted, severe enough to stop, and may be of topics of this broker."""
+def _uncounted(check_id: str, risk: RestartRisk, broker: str | None, facts: RestartFacts) -> int:
+    """Number of findings that are only counted, and may be of this broker and severe enough to stop its restart.
+
+    Without a broker, the number of all of them.
+    """
+    verdict, listed = facts.verdicts.get(check_id), facts.findings.get(check_id, [])
+    if verdict is None or any(each.figures.get(risk.harmed) == 0 for each in listed):  # less bad ones harm nobody
+        return 0
+    if broker is None:
+        return verdict.more
     if risk.whom is not Whom.OWN or risk.stops is None:
         return 0
-    listed = [each.severity for each in facts.findings.get(check_id, ())]
-    unlisted = facts.verdicts[check_id].unlisted({each: listed.count(each) for each in Severity})
+    severities = [each.severity for each in listed]
+    unlisted = verdict.unlisted({each: severities.count(each) for each in Severity})
     return sum(
         number
         for (severity, namespace), number in unlisted.items()
@@ -262,8 +278,8 @@ def _of_broker(facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
         words = f"{held:,} of {every} {'is' if held == 1 else 'are'} on it."
         yield _reason("coordinators", f"{words} Their transactions go on once another broker has read their logs.")
     if row.leader:
-        words = "It leads the cluster: of several that are to be restarted take it last. Another leader is elected."
-        yield _reason("leader", words)
+        words = "It leads the cluster: of several that are to be restarted take it last. No bundle gets an owner until"
+        yield _reason("leader", f"{words} another one leads, which adds a few seconds.")
 
 
 def _takers(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[RestartReason]:

@@ -85,6 +85,26 @@ EFFECTS: dict[str, tuple[str, str]] = {
     "enableShadowTopics": ("Shadow topics do not load: set true before. Whether there are any is not told.", GUIDE),
     "managedLedgerBatchReadEnabled": ("Copies of what is read take direct memory; false puts it off.", GUIDE),
     "packagesManagementJsonSerializationEnabled": ("{packages}", GUIDE),
+    "schemaJsonAllowLegacyJacksonFormat": (
+        "Clients that register JSON schemas in Jackson's old format are refused; true lets them in.",
+        pip(464),
+    ),
+    "topicPoliciesCacheInitTimeoutSeconds": (
+        "A topic fails to load where its own policies take longer.",
+        CONFIGURATION,
+    ),
+    "cacheEvictionByExpectedReadCount": ("Entries stay cached for subscriptions that have yet to read.", CONFIGURATION),
+    "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": (
+        "An entry that is read stays in the cache no longer for that.",
+        CONFIGURATION,
+    ),
+    "managedLedgerReadEntriesCallbackInline": ("Reads end in the thread of the response.", CONFIGURATION),
+    "managedLedgerAddEntryHandoverMaxBatchItems": ("Entries are handed over for writing in batches.", CONFIGURATION),
+    "replicationMaxReadProcessingStepsPerTurn": ("A replicator gives way to others after so many.", CONFIGURATION),
+    "replicatedSubscriptionsSnapshotMaxCachedPerSubscription": (
+        "More snapshots are kept for each replicated subscription.",
+        "docs/upgrade.md",
+    ),
     "transactionCoordinatorScalableTopicsEnabled": ("{transactions}leaders of new ones are elected.", pip(473)),
 }
 """Effect of a changed or new default, with the names of `_figures` in braces, and its source."""

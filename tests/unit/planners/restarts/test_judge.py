@@ -40,6 +40,12 @@ def judged(check_id: str, outlook: str, more: int = 0, **graded: dict[str, int])
     return {"verdicts": list((CLEAR | {check_id: a_verdict(check_id, outlook, "Why.", more, **graded)}).values())}
 
 
+LESS_THAN_A_LIMIT = found("limit-reached", "warning", topic_on(0), shut_out=0) | judged(
+    "limit-reached", "found", 5, warning={SHOP: 5}
+)
+"""One finding that is listed and five that are only counted: the worst are listed, and it shuts nobody out."""
+
+
 def against(verdict: RestartVerdict) -> list[str]:
     """Subjects of the reasons that stop it, or are not told."""
     return [each.subject for each in verdict.reasons if each.state in {State.STOP, State.UNKNOWN}]
@@ -71,6 +77,8 @@ def test_nothing_speaks_against_a_calm_cluster(tmp_path: Path) -> None:
     (found("cursor-not-persistable", "warning", f"{topic_on(2)} subscription s"), {2}),
     (found("producer-hold-restart-risk", "critical", topic_on(1), producers=1), {1}),
     (found("producer-hold-restart-risk", "critical", topic_on(1), producers=0), set()),
+    (found("limit-reached", "warning", topic_on(1), shut_out=1), {1}),
+    (found("limit-reached", "warning", topic_on(1), shut_out=0), set()),
     (found("delayed-index-memory", "warning", broker(1)), {1}),
     (found("failover-time", "warning", broker(0)), {0}),
     (found("failover-time", "warning", "broker-00"), set()),
@@ -103,6 +111,8 @@ def test_a_finding_stops_brokers_that_it_is_about(tmp_path: Path, tables: dict[s
     (judged("ack-holes", "found", 5, critical={SHOP: 5}), {1}),
     (judged("ack-holes", "found", 5, critical={"": 5}), {0, 1, 2}),
     (judged("ack-holes", "found", 5, warning={SHOP: 5}), set()),
+    (judged("limit-reached", "found", 5, warning={SHOP: 5}), {1}),
+    (LESS_THAN_A_LIMIT, set()),
     ({"about": {"isolation_json": None}}, {0, 1, 2}),
 )
 def test_what_is_not_told_is_no_yes(tmp_path: Path, tables: dict[str, Any], unknown: set[int]) -> None:
