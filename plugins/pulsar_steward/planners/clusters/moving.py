@@ -108,12 +108,14 @@ def stages_of(
         ("The target has caught up, seen from both ends", moving.caught_up()),
         ("Subscriptions are there, with their positions", moving.positions()),
         ("Clients are at the target", moving.clients()),
-        ("Pulsar's own migration", moving.migration()),
     )
     stages = [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1)]
     open_stages = [each for each in stages if each.number in COPYING and each.standing is not Standing.READY]
-    title, number = "The source has been empty for long enough", len(stages) + 1
-    stages.append(_stage(number, title, moving.emptied(empty, open_stages)))
+    parts = (
+        ("Pulsar's own migration", moving.migration(open_stages)),
+        ("The source has been empty for long enough", moving.emptied(empty, open_stages)),
+    )
+    stages += [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=len(stages) + 1)]
     if clash:  # whatever is called would mix the messages of two topics, or delete those of one
         stages = [_without_calls(each) for each in stages]
     return StagedMove(
@@ -360,7 +362,7 @@ class _Moving:
         )
         yield from self._unread(source)
 
-    def migration(self) -> Iterator[Point]:
+    def migration(self, open_stages: Sequence[Stage]) -> Iterator[Point]:
         """Stage 7: Pulsar's own migration of clients (PIP-188), as the source's version has it."""
         source, target = self._source, self._target
         release = release_of(source.version)
@@ -389,8 +391,20 @@ class _Moving:
             yield not_yet(
                 f"{source.cluster} sends clients to {source.migrates_to}, and not to {service or 'the target'}"
             )
+        elif source.pulsar_name in target.replicated_to:
+            words = "it was begun" if begun else "it was not begun, and should not be: give clients the new address"
+            yield not_yet(
+                f"{words}. {target.cluster} replicates back to {source.cluster}, whose brokers send also that on to"
+                f" {target.cluster}: with the migration it stores each new message twice"
+            )
         elif begun and source.migrates_to:
             yield ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
+        elif open_stages:
+            numbers = named([str(each.number) for each in open_stages])
+            yield not_yet(
+                f"it was not begun, and is not needed where clients get the new address. First stage {numbers}: a"
+                f" consumer whose subscription {target.cluster} lacks would miss what was published there before it"
+            )
         else:
             yield self._migration_calls(release, service)
 
@@ -407,7 +421,8 @@ class _Moving:
         return not_yet(
             "it was not begun, and is not needed where clients get the new address. It ends the topics at"
             f" {source.cluster} for good: nothing can be published there again. Producers go once all is replicated,"
-            f" consumers once they have read all; messages are not copied.{spared}",
+            " consumers once they have read all; messages are not copied. A topic that is not loaded, or is unloaded"
+            f" meanwhile, cannot be read at {source.cluster} until the mark is taken back.{spared}",
             calls,
         )
 
