@@ -364,7 +364,7 @@ class _Moving:
 
     def migration(self, open_stages: Sequence[Stage]) -> Iterator[Point]:
         """Stage 7: Pulsar's own migration of clients (PIP-188), as the source's version has it."""
-        source, target = self._source, self._target
+        source = self._source
         release = release_of(source.version)
         if not source.clients and not source.unread:
             yield ready("no client is left that it would send on")
@@ -382,31 +382,35 @@ class _Moving:
         if source.snapshot_at:
             yield unknown(f"whether it was begun: {LIVE}")
             return
-        _, service = target.addresses.get(target.pulsar_name, (None, None))
-        begun = source.migrated or bool((source.policies or {}).get("migrated"))
         if not source.migration_seconds:
             words = "have `clusterMigrationCheckDurationSeconds=0` and never begin one: set it and restart them"
             yield not_yet(f"brokers of {source.cluster} {words}")
+        yield self._begun(release, open_stages)
+
+    def _begun(self, release: tuple[int, int, int], open_stages: Sequence[Stage]) -> Point:
+        """Whether the migration was begun, and what it would do or does."""
+        source, target = self._source, self._target
+        _, service = target.addresses.get(target.pulsar_name, (None, None))
+        begun = source.migrated or bool((source.policies or {}).get("migrated"))
         if source.migrates_to and source.migrates_to != service:
-            yield not_yet(
+            return not_yet(
                 f"{source.cluster} sends clients to {source.migrates_to}, and not to {service or 'the target'}"
             )
-        elif source.pulsar_name in target.replicated_to:
+        if source.pulsar_name in target.replicated_to:
             words = "it was begun" if begun else "it was not begun, and should not be: give clients the new address"
-            yield not_yet(
+            return not_yet(
                 f"{words}. {target.cluster} replicates back to {source.cluster}, whose brokers send also that on to"
                 f" {target.cluster}: with the migration it stores each new message twice"
             )
-        elif begun and source.migrates_to:
-            yield ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
-        elif open_stages:
+        if begun and source.migrates_to:
+            return ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
+        if open_stages:
             numbers = named([str(each.number) for each in open_stages])
-            yield not_yet(
+            return not_yet(
                 f"it was not begun, and is not needed where clients get the new address. First stage {numbers}: a"
                 f" consumer whose subscription {target.cluster} lacks would miss what was published there before it"
             )
-        else:
-            yield self._migration_calls(release, service)
+        return self._migration_calls(release, service)
 
     def _migration_calls(self, release: tuple[int, int, int], service: str | None) -> Point:
         source, target = self._source, self._target
