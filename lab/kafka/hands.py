@@ -41,12 +41,14 @@ class KafkaHands:
         wait_until(lambda: self.led(topic) == len(replicas), f"{topic} is led", SHOWN_WITHIN_S, EVERY_S)
 
     def publish(self, topic: str, messages: int, *, partitions: int = 1, size: int = 1, seconds_ago: float = 0) -> None:
-        """Publishes so many messages, evenly, with timestamps of so long ago; only leaders have to have them.
+        """Publishes so many messages, evenly, with timestamps of so long ago; all replicas in sync have them then.
+
+        Only such messages are told as there: a replica may be in sync for seconds without the newest.
 
         Raises:
             PartFailedError: If some could not be sent.
         """
-        producer = Producer({"bootstrap.servers": self._servers, "acks": "1", **QUIET})
+        producer = Producer({"bootstrap.servers": self._servers, "acks": "all", **QUIET})
         then = round((time.time() - seconds_ago) * 1000)
         for number in range(messages):
             producer.produce(topic, b"x" * size, partition=number % partitions, timestamp=then + number)

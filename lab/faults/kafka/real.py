@@ -173,7 +173,6 @@ def _group(
         with _with_topics(lab, TOPIC) as hands:
             hands.create(TOPIC, [ALL])
             hands.publish(TOPIC, messages, seconds_ago=seconds_ago)
-            hands.until_in_sync()  # only what all in sync have is told as the end
             hands.commit(GROUP, TOPIC, [committed])
             if deleted:
                 hands.delete_before(TOPIC, deleted)

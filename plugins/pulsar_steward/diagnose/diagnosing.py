@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import msgspec
 from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.diagnose.runner import fitting, judged, query_sets_of, with_those_they_rest_on
 from pulsar_steward.diagnose.running import QueryFailed, SnapshotSources, about_of, ask, reads
+from pulsar_steward.diagnose.shards import views_needed, words_needed
 from pulsar_steward.diagnose.trends import NAME, failovers, trends, trends_queries
 from pulsar_steward.model.finding import Outlook, Severity, Verdict
 from pulsar_steward.model.system import System
@@ -224,8 +224,11 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
 
 
 def _small_tables_in(queries: Sequence[str]) -> list[Table]:
-    """Small tables, including earlier findings, that queries on earlier snapshots name, and `SNAPSHOT`."""
-    words = {word for query in queries for word in re.findall(r"\w+", query)}
+    """Small tables, including earlier findings, that queries on earlier snapshots name, and `SNAPSHOT`.
+
+    A view that they name counts with what it names, as without a table it has no rows.
+    """
+    words = words_needed(views_needed(VIEWS, queries), queries)
     return [table for table in SMALL_BEFORE if table is SNAPSHOT or table.name in words]
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.diagnose.running import SnapshotSources
-from pulsar_steward.model.tables import COLLECTED, SHARDED, SMALL, Table
+from pulsar_steward.model.tables import COLLECTED, KAFKA_TABLES, SHARDED, SMALL, Table
 from pulsar_steward.snapshots.database import schema_of
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 from tests.builders import CLUSTER, NOW
@@ -53,7 +53,7 @@ def folder_of(tmp_path: Path) -> FolderOf:
         (about,) = rows["snapshot"]
         folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), about["cluster"], about["taken_at"]))
         folder.begin()
-        for table in COLLECTED:
+        for table in (*COLLECTED, *KAFKA_TABLES):
             folder.write(table, arrow_of(table, rows.get(table.name, [])))
         folder.finish()
         return folder

@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_steward.checks.check import Check, CheckContext, Judgement, Queried, Query
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
+from pulsar_steward.checks.kafka.replicas_in_sync import FLAPPING
 from pulsar_steward.checks.placement.coordinators import TcSkewPolicy
 from pulsar_steward.diagnose.diagnosing import diagnose, verdict_of
 from pulsar_steward.diagnose.running import QueryFailed, about_of, ask
@@ -315,3 +316,27 @@ def test_a_damaged_earlier_snapshot_is_passed_over(folder_of: FolderOf, table: T
     diagnose(folders[2], a_policy(), on_this_thread, finds)
     backlog = [row for row in open_snapshot(folders[2].uri).trends() if row.measure == measures.CLUSTER_BACKLOG]
     assert [row.taken_at for row in backlog] == [NOW - 2 * STEP, NOW]
+
+
+def test_a_look_back_reads_the_tables_that_its_views_name(folder_of: FolderOf) -> None:
+    """As of Kafka's replicas, which are a view of partitions: those that came back were out of sync before."""
+    topics = ("orders", "payments")
+    for ago, out in zip((1, 0), topics, strict=True):
+        partitions = [
+            {
+                "topic": topic,
+                "partition": number,
+                "leader": 1,
+                "replicas": [1, 3],
+                "in_sync": [1] if topic == out else [1, 3],
+            }
+            for topic in topics
+            for number in range(2)
+        ]
+        brokers = [{"id": number, "broker": f"broker {number}", "listed": True} for number in (1, 3)]
+        about = {**a_snapshot(ago)["snapshot"][0], "system": "kafka"}
+        folder = folder_of({"snapshot": [about], "kafka_partitions": partitions, "kafka_brokers": brokers})
+        diagnose(folder, Policy(), on_this_thread, [FLAPPING])
+    outlook, reason = verdicts_of(folder)["kafka-replicas-flapping"]
+    assert outlook == Outlook.FOUND.value
+    assert "2 replicas on broker 3 fell out of sync, and 2 others came back" in reason

@@ -108,12 +108,14 @@ def stages_of(
         ("The target has caught up, seen from both ends", moving.caught_up()),
         ("Subscriptions are there, with their positions", moving.positions()),
         ("Clients are at the target", moving.clients()),
-        ("Pulsar's own migration", moving.migration()),
     )
     stages = [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1)]
     open_stages = [each for each in stages if each.number in COPYING and each.standing is not Standing.READY]
-    title, number = "The source has been empty for long enough", len(stages) + 1
-    stages.append(_stage(number, title, moving.emptied(empty, open_stages)))
+    parts = (
+        ("Pulsar's own migration", moving.migration(open_stages)),
+        ("The source has been empty for long enough", moving.emptied(empty, open_stages)),
+    )
+    stages += [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=len(stages) + 1)]
     if clash:  # whatever is called would mix the messages of two topics, or delete those of one
         stages = [_without_calls(each) for each in stages]
     return StagedMove(
@@ -360,9 +362,9 @@ class _Moving:
         )
         yield from self._unread(source)
 
-    def migration(self) -> Iterator[Point]:
+    def migration(self, open_stages: Sequence[Stage]) -> Iterator[Point]:
         """Stage 7: Pulsar's own migration of clients (PIP-188), as the source's version has it."""
-        source, target = self._source, self._target
+        source = self._source
         release = release_of(source.version)
         if not source.clients and not source.unread:
             yield ready("no client is left that it would send on")
@@ -380,19 +382,35 @@ class _Moving:
         if source.snapshot_at:
             yield unknown(f"whether it was begun: {LIVE}")
             return
-        _, service = target.addresses.get(target.pulsar_name, (None, None))
-        begun = source.migrated or bool((source.policies or {}).get("migrated"))
         if not source.migration_seconds:
             words = "have `clusterMigrationCheckDurationSeconds=0` and never begin one: set it and restart them"
             yield not_yet(f"brokers of {source.cluster} {words}")
+        yield self._begun(release, open_stages)
+
+    def _begun(self, release: tuple[int, int, int], open_stages: Sequence[Stage]) -> Point:
+        """Whether the migration was begun, and what it would do or does."""
+        source, target = self._source, self._target
+        _, service = target.addresses.get(target.pulsar_name, (None, None))
+        begun = source.migrated or bool((source.policies or {}).get("migrated"))
         if source.migrates_to and source.migrates_to != service:
-            yield not_yet(
+            return not_yet(
                 f"{source.cluster} sends clients to {source.migrates_to}, and not to {service or 'the target'}"
             )
-        elif begun and source.migrates_to:
-            yield ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
-        else:
-            yield self._migration_calls(release, service)
+        if source.pulsar_name in target.replicated_to:
+            words = "it was begun" if begun else "it was not begun, and should not be: give clients the new address"
+            return not_yet(
+                f"{words}. {target.cluster} replicates back to {source.cluster}, whose brokers send also that on to"
+                f" {target.cluster}: with the migration it stores each new message twice"
+            )
+        if begun and source.migrates_to:
+            return ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
+        if open_stages:
+            numbers = named([str(each.number) for each in open_stages])
+            return not_yet(
+                f"it was not begun, and is not needed where clients get the new address. First stage {numbers}: a"
+                f" consumer whose subscription {target.cluster} lacks would miss what was published there before it"
+            )
+        return self._migration_calls(release, service)
 
     def _migration_calls(self, release: tuple[int, int, int], service: str | None) -> Point:
         source, target = self._source, self._target
@@ -407,7 +425,8 @@ class _Moving:
         return not_yet(
             "it was not begun, and is not needed where clients get the new address. It ends the topics at"
             f" {source.cluster} for good: nothing can be published there again. Producers go once all is replicated,"
-            f" consumers once they have read all; messages are not copied.{spared}",
+            " consumers once they have read all; messages are not copied. A topic that is not loaded, or is unloaded"
+            f" meanwhile, cannot be read at {source.cluster} until the mark is taken back.{spared}",
             calls,
         )
 

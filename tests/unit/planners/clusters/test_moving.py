@@ -26,6 +26,8 @@ READY, NOT_YET, UNKNOWN = Standing.READY, Standing.NOT_YET, Standing.UNKNOWN
 BOTH = frozenset({"east", "west"})
 CLIENT = ClientGroup(host="10.0.0.1", version="Pulsar-Java-v4.0.7", producers=1, consumers=2)
 BUSY = {"clients": (CLIENT,)}
+ONE_WAY = {"policies": {"replication_clusters": ["west"]}}
+BEGUN = {"migrates_to": "pulsar://west:6650", "migrated": True}
 
 
 def link(**figures: Any) -> Replicating:
@@ -186,14 +188,33 @@ def test_ceilings_are_those_of_snapshots(
     ("whole clusters", 7, {**BUSY, "version": "3.0.7"}, {}, NOT_YET, "migrates whole clusters only"),
     ("no release", 7, {**BUSY, "version": "acme"}, {}, UNKNOWN, "no release of Apache Pulsar's"),
     ("nobody begins it", 7, {**BUSY, "migration_seconds": 0}, {}, NOT_YET, "DurationSeconds=0` and never begin one"),
-    ("it would end system topics", 7, {**BUSY, "version": "3.3.2"}, {}, NOT_YET, "Before 3.3.4, 4.0.2, Pulsar's own"),
-    ("not begun", 7, BUSY, {}, NOT_YET, "namespaces update-migration-state acme/orders --migrated"),
+    (
+        "it would end system topics",
+        7,
+        {**BUSY, "version": "3.3.2"},
+        ONE_WAY,
+        NOT_YET,
+        "Before 3.3.4, 4.0.2, Pulsar's own",
+    ),
+    ("not begun", 7, BUSY, ONE_WAY, NOT_YET, "namespaces update-migration-state acme/orders --migrated"),
+    ("not begun, as messages would double", 7, BUSY, {}, NOT_YET, "it stores each new message twice"),
+    ("first the subscriptions", 7, {**BUSY, "loaded": {}}, ONE_WAY, NOT_YET, "First stage 4"),
     ("elsewhere", 7, {**BUSY, "migrates_to": "pulsar://x:1"}, {}, NOT_YET, "and not to pulsar://west:6650"),
-    ("begun", 7, {**BUSY, "migrates_to": "pulsar://west:6650", "migrated": True}, {}, READY, "it was begun"),
+    ("begun", 7, {**BUSY, **BEGUN}, ONE_WAY, READY, "it was begun: clients"),
+    ("begun, and messages double", 7, {**BUSY, **BEGUN}, {}, NOT_YET, "it was begun. west replicates back to east"),
 )
 def test_a_stage(number: int, east: dict[str, Any], west: dict[str, Any], expected: Standing, said: str) -> None:
     found = stage(number, east, west)
     assert (found.standing, said in words(found)) == (expected, True), words(found)
+
+
+@cases(
+    "east, west",
+    ("the target replicates back", BUSY, {}),
+    ("what is there is not known to be at the target", {**BUSY, "loaded": {}}, ONE_WAY),
+)
+def test_a_migration_that_would_harm_has_no_call(east: dict[str, Any], west: dict[str, Any]) -> None:
+    assert not any(point.calls for point in stage(7, east, west).points)
 
 
 def held(here: Position, there: Position | None, **sent: Any) -> Stage:
