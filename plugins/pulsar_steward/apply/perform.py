@@ -102,7 +102,7 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
 
 
 def _refused(context: ApplyContext, kind: ChangeKind[Any, Any], refused: Result, error: AdminError) -> Result:
-    """Result of a refused call; one that brokers may break off half way is looked at first."""
+    """Result of a refused call. Where such a call can fail half way, the cluster is read first."""
     if not kind.breaks_off:
         return refused
     try:

@@ -123,7 +123,7 @@ class QuotaHeld(SettingGuard):
     not_asked_of_rollbacks = "the former quota is restored as it was, also where Pulsar's own cursors may fill it"
 
     def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a quota not above a compaction threshold, or of which Pulsar's own cursors hold more than a tenth."""
+        """Vetoes a quota at or below a compaction threshold, or of which Pulsar's own cursors fill more than 10 %."""
         quota, by_size = change.after_in_force, change.name is SettingName.SIZE_QUOTA
         if not isinstance(quota, BacklogQuota) or (quota.limit_bytes < 0 if by_size else quota.limit_seconds <= 0):
             return self.result("no quota is set", passed=True)

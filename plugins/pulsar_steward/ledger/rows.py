@@ -258,9 +258,9 @@ class Noes(NamedTuple):
     """Changes and goals to which people said no, by digest, each with the words for it.
 
     Attributes:
-        since_approval: Noes since the first approval: whoever approves the same later knows better.
-        since_request: Noes since the first request. An approval overrules no no to another question, so these count for
-            goals that a batch has besides its own.
+        since_approval: Noes since the first approval. An earlier no to the same is replaced by the approval.
+        since_request: Noes since the first request. They count against the goals that a batch has besides its own:
+            such a no answered another question, and an approval of this one does not end it.
     """
 
     since_approval: dict[str, str]

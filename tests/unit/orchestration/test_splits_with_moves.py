@@ -18,10 +18,10 @@ from pulsar_steward.model.plan import (
     TakenBack,
     changes_digest,
     content_digest,
+    covered_by_rejection,
     further_digests,
     goal_digest,
     no_digests,
-    what_rests,
 )
 from pulsar_steward.orchestration.observing import plan_around_noes
 from pulsar_steward.orchestration.publish import SnapshotView, decide
@@ -64,7 +64,9 @@ BOTH, ELSEWHERE, ALONE = splits(1), splits(2), splits()
 def no_to(batch: Batch) -> RejectedBatch:
     """A rejection, as the ledger's book gives it."""
     plan = a_new_plan(batch)
-    return msgspec.structs.replace(rejected(batch, 1), content=content_digest(plan, what_rests(plan.batches[0])))
+    return msgspec.structs.replace(
+        rejected(batch, 1), content=content_digest(plan, covered_by_rejection(plan.batches[0]))
+    )
 
 
 @pytest.mark.parametrize(
