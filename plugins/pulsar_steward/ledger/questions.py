@@ -48,7 +48,7 @@ class QuestionReader:
         return {key: over for key in batches if key in found and (over := found[key].over)}
 
     def standing(self, cluster: NamedCluster) -> tuple[BatchRecord, ...]:
-        """Questions without an end, also carried-out ones, under any name that leads or led to a cluster, oldest first."""
+        """Questions without an end, carried-out ones too, by any name that leads or led to a cluster, oldest first."""
         ended = exists().where(QUESTION_ENDS.c.question_id == QUESTIONS.c.question_id)
         with transaction(self._engine) as connection:
             names = known_cluster(connection, cluster).ever

@@ -139,7 +139,7 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
     """End of a question.
 
     Attributes:
-        by_plan_id: The plan of the observation that ended it; None: no observation did.
+        by_plan_id: The plan of the observation that ended it.
         by_batch_id: The batch of that plan that replaces it; None: no batch does.
         words: The reason in a sentence.
     """
@@ -149,7 +149,7 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     at: datetime
     reason: EndReason
-    by_plan_id: str | None
+    by_plan_id: str
     by_batch_id: str | None
     words: str
 

@@ -386,7 +386,7 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
 
 def _open(steps: Sequence[Step]) -> str:
     sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
-    return "Namespaces and brokers that match later join by themselves." if sets else ""
+    return "New matching namespaces join automatically." if sets else ""
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
@@ -470,5 +470,5 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
     lasts = ""
     if takes > timedelta(minutes=terms.valid_minutes):
         lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
-    rejected = f"No answer within {answer} is a no; an approval is valid for {valid} {counts}.{lasts}"
+    rejected = f"No answer in {answer} means no; approval lasts {valid} {counts}.{lasts}"
     return f"{begins} {rejected}".lstrip()

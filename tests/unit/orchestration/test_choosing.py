@@ -237,4 +237,4 @@ def test_the_question_says_its_risk_and_until_when_an_answer_counts(site: Worksi
     by_risk(site, folder)
     task = asked(site.asked_without_answer(site.split(0)))
     assert "medium risk" in task.subject
-    assert "approval counts" in (task.body or "")
+    assert "approval lasts" in (task.body or "")
