@@ -155,7 +155,7 @@ def test_a_dry_run_of_a_split_shows_the_moves_that_wait_for_it(site: Worksite) -
         f"PUT {SYSTEM}/{halves[0]}/unload?destinationBroker={site.brokers[1]}",
         f"PUT {SYSTEM}/{halves[1]}/unload?destinationBroker={site.brokers[2]}",
     ]
-    assert lines.count("after b1.s01: most guards of its own bundle can look only then") == 2
+    assert lines.count("waits for b1.s01: most guards of its own bundle can check it only after that") == 2
     assert lines.count("undo: cannot be undone") == 3
     assert site.untouched()
 

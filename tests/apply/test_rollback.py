@@ -171,7 +171,7 @@ def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site:
     assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse]
     note, needed = back.notes
     golden(note)
-    assert needed == "b1.s01: it stays, as b1.s02, which needed it first, stays as it is"
+    assert needed == "b1.s01: it stays, as steps that depend on it are not rolled back: b1.s02"
 
 
 LONGER = setting(SettingName.TTL, TimeToLive(seconds=8 * 86_400))

@@ -67,7 +67,7 @@ def test_a_name_of_bytes_that_are_no_text_is_refused(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
     """A name that is no UTF-8 is refused, with its odd bytes escaped."""
-    assert r"ea\udcffst is no text in UTF-8" in refused(capsys, *arguments)
+    assert r"ea\udcffst is not valid UTF-8" in refused(capsys, *arguments)
 
 
 @pytest.mark.usefixtures("ledger")

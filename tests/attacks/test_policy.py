@@ -142,7 +142,7 @@ def test_acting_is_never_looser_than_what_was_agreed_to(
     site.policy = tight if when == "asked" else loose
     site.approve(plan)
     site.policy = loose
-    assert_refused(site, plan, f"looser than the one under which was {when}.*{re.escape(words)}")
+    assert_refused(site, plan, f"looser than the one under which this was {when}.*{re.escape(words)}")
 
 
 def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> None:
@@ -186,7 +186,7 @@ def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
     """A batch is refused when the policy of its plan is not recorded in the ledger."""
     plan = msgspec.structs.replace(site.plan(site.move(0)), policy_digest="0" * 64)
     site.writes.record_plan(plan, site.clock())
-    assert_refused(site, site.approve(plan), "under which was planned is not recorded")
+    assert_refused(site, site.approve(plan), "lacks the policy under which this was planned")
 
 
 @pytest.mark.parametrize("statement", [delete(POLICIES), update(POLICIES).values(document="{}")], ids=["gone", "other"])

@@ -137,10 +137,10 @@ class ApplyContext(ReadContext):
             ) from error
         if there.is_same(here) and common:
             return
-        what = "" if not there.is_same(here) else ", of which no broker is listed by the other"
+        apart = "" if not there.is_same(here) else ", and neither lists a broker of the other"
         raise Refused(
-            f"the connection {changing!r} leads to Pulsar cluster {there}, and {looking!r} to {here}{what}: name"
-            f" addresses of one cluster in both, or none in {changing!r}, which has those of the other then"
+            f"the connection {changing!r} leads to Pulsar cluster {there}, and {looking!r} to {here}{apart}: give both"
+            f" the addresses of one cluster, or leave them out of {changing!r}, which then uses those of {looking!r}"
         )
 
     def recorded(

@@ -231,13 +231,13 @@ class _BatchRun:
                 result = self._looked_beside(way, msgspec.to_builtins(begun.before), _given_up(last, attempt))
                 self._record(step, self._looked_after(watch, step, result), intent_id)
                 return
-            log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
+            log.warning("%s: %s: Pulsar did so by itself, moving it again from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:
-        """Result with all that was lost beside a call, or could not be looked at; either stops the batch.
+        """Result with the damage that the call did to others, or with the reason why it could not be looked for.
 
-        `before` is as recorded. Guards of the next step do not see what the call did to others.
+        Either stops the batch, as guards of the next step do not see such damage. `before` is as recorded.
         """
         found = [each for each in looked_beside(step.change, before, self._context.reader) if each.lost is not False]
         if not found:

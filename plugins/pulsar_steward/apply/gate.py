@@ -157,7 +157,7 @@ def ask_for_permit(
 
 
 def _approved_parts(batch: Batch, step_ids: Collection[str]) -> tuple[Batch, ...]:
-    """Parts of a batch with their approved steps alone: whoever unticked moves approved no goal of moves."""
+    """Parts of a batch with their approved steps only. If its moves are unticked, the approval does not cover moves."""
     return tuple(
         msgspec.structs.replace(part, steps=tuple(step for step in part.steps if step.step_id in step_ids))
         for part in parts_of(batch)
@@ -220,10 +220,12 @@ def require_policies(
         try:
             recorded = ledger.policy(digest)
         except NotInLedger as error:
-            raise Refused(f"the policy under which was {when} is not recorded ({error}): observe again") from error
+            raise Refused(
+                f"the ledger lacks the policy under which this was {when} ({error}): observe again"
+            ) from error
         if looser := loosened(policy, recorded):
             raise Refused(
-                f"the policy in force is looser than the one under which was {when}: {'; '.join(looser)}. Put the"
+                f"the policy in force is looser than the one under which this was {when}: {'; '.join(looser)}. Put the"
                 " former values back, or observe and ask under these"
             )
         known.append(recorded.approval)

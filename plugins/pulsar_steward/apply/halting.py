@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pulsar_steward.errors import Halted
 from pulsar_steward.model.cluster import NamedCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tenacity import RetryCallState
 
     from pulsar_steward.ledger.read import LedgerReader
 
@@ -20,11 +18,6 @@ _SLICE_SECONDS = 0.5
 
 def never(_name: str) -> None:
     """Default for the second switch, beside the ledger's: never halted."""
-
-
-def last_result(state: RetryCallState) -> Any:
-    """Result of the last try, for tenacity's end of time."""
-    return state.outcome.result() if state.outcome else None
 
 
 class StopSwitch:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_event_set, wait_fixed
 
-from pulsar_steward.apply.halting import last_result
 from pulsar_steward.decoding import convert
 from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
@@ -282,7 +281,7 @@ class Watch:
             stop=stop_after_delay(self._policy.return_seconds) | stop_when_event_set(halted),
             wait=wait_fixed(_POLL_SECONDS),
             sleep=rest,
-            retry_error_callback=last_result,
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
         health: Health = looking(self._once, before)
         return _cut_short(health) if halted.is_set() and health.level is not Level.FINE else health

@@ -1,4 +1,4 @@
-"""Facts of the live cluster that are kept: how old each may be, which a call makes stale, and which are of one look."""
+"""Kept facts of the live cluster: how old each may get, and which of them a call makes stale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Age(NamedTuple):
-    """How old a kept fact may be.
+    """How long a fact may be kept.
 
     Attributes:
         seconds: Its greatest age.
@@ -37,7 +37,7 @@ AGES = {
     "statistics": Age(60, inf, outlives_calls=False),
     "clients": Age(60, inf, outlives_calls=False),
 }
-"""Ages of the facts that looks share; all others are of one look (`once`), and dropped when the next one begins."""
+"""Ages of the facts that several looks use. All others are read once a look (`once`), and dropped with it."""
 
 
 class KeptFacts:

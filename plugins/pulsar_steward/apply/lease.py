@@ -93,7 +93,7 @@ def held_lease(
     rest: Callable[[float], None] = time.sleep,
     beside: frozenset[str] = frozenset(),
 ) -> Iterator[HeldLease]:
-    """Holds a cluster's lease in a ``with`` block, after waiting for any other holder, also of clusters beside it.
+    """Holds a cluster's lease in a ``with`` block. It first waits for writers of this cluster and of those beside it.
 
     Args:
         ledger: The ledger's writer.

@@ -250,10 +250,10 @@ class LiveBacklogs:
         return [(name, beyond(each.consumed, kept, now)) for name, each in found.items()]
 
     def _last_ledger_not_known(self, names: Collection[str]) -> Unknown:
-        holds, they_are = ("holds", "it is") if len(names) == 1 else ("hold", "they are")
         return Unknown(
-            f"what {counted(len(names), 'topic')} of {self._holder} {holds} is not known, as {they_are} not loaded"
-            f" ({min(names)}): a consumer, or `pulsar-admin topics stats`, has a topic loaded"
+            f"{counted(len(names), 'topic of', 'topics of')} {self._holder} {'is' if len(names) == 1 else 'are'} not"
+            f" loaded ({min(names)}), so nothing tells how much they store: run `pulsar-admin topics stats` on each,"
+            " which loads it"
         )
 
 

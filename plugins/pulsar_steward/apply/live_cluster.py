@@ -345,10 +345,10 @@ class LiveCluster(WholeLook, ClusterFacts):
 
     @once
     def inherited(self, change: ChangeSetting) -> Setting | None:
-        """Value of the namespace, or the brokers' default; of a persistence, one that differs if any broker's does.
+        """Value of the namespace, or the brokers' default.
 
-        A topic's ledgers follow the default of its own broker. Where defaults differ, the planned one says nothing of
-        the copies that the other brokers' topics have.
+        Brokers may have different defaults of persistence, and a topic's ledgers follow its own broker's. Then a
+        default that differs from the planned one is returned, so that guards stop the change.
         """
         told = self.reader.inherited(change)
         if change.name is not SettingName.PERSISTENCE or change.topic is not None or told != change.inherited:
@@ -472,6 +472,8 @@ class LiveCluster(WholeLook, ClusterFacts):
 
     def _require_owned(self, broker: str, bundles: Iterable[str]) -> None:
         """Checks that a broker still owns bundles: otherwise, reading their topics from it would load them there.
+
+        Does nothing right before a call, where owners were read anew; the look at all steps shares one list of them.
 
         Raises:
             Drifted: If it does not own one.

@@ -117,10 +117,9 @@ def too_new(reader: LiveReader, owner: str, change: BundleChange) -> str:
     reader.called()  # the kept statistics may be too old
     if not (new := _new(reader, owner, change, now)):
         return ""
-    have, they_are = ("has", "it is") if len(new) == 1 else ("have", "they are")
     return (
-        f"which clients and messages {counted(len(new), 'topic')} {have}, such as {new[0]}, as {they_are} not in the"
-        f" statistics of {owner} yet, which are up to a minute old: try again in a minute"
+        f"{owner} does not show {counted(len(new), 'loaded topic')} in its statistics yet, such as {new[0]}: try again"
+        " in a minute"
     )
 
 

@@ -11,7 +11,6 @@ from tenacity import Retrying, retry_if_not_result, wait_exponential
 
 from pulsar_steward.apply.clearance import Completion
 from pulsar_steward.apply.context import Result
-from pulsar_steward.apply.halting import last_result
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Beside
 from pulsar_steward.errors import (
@@ -102,7 +101,7 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
 
 
 def _refused(context: ApplyContext, kind: ChangeKind[Any, Any], refused: Result, error: AdminError) -> Result:
-    """Result of a refused call; one that brokers may break off half way is looked at first."""
+    """Result of a refused call. Where such a call can fail half way, the cluster is read first."""
     if not kind.breaks_off:
         return refused
     try:
@@ -215,7 +214,7 @@ def wait_for(
         wait=wait_exponential(multiplier=_FIRST_PAUSE_SECONDS, exp_base=1.5, max=_LONGEST_PAUSE_SECONDS),
         sleep=context.rest,
         before_sleep=say,
-        retry_error_callback=last_result,
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
     return looking(_look_once, context, kind, before, Completion(context, patience))
 

@@ -123,7 +123,7 @@ def _lines(context: ReadContext, step: Step, facts: ClusterFacts) -> Iterator[st
         yield f"would be {before.outcome}: {before.reason}"
         return
     if before is None:
-        yield f"after {', '.join(step.after)}: most guards of its own bundle can look only then"
+        yield f"waits for {', '.join(step.after)}: most guards of its own bundle can check it only after that"
     else:
         values = msgspec.to_builtins(before)
         yield f"before: {', '.join(f'{name}={value}' for name, value in values.items())}"

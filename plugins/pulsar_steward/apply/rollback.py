@@ -141,7 +141,7 @@ def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Ap
     group = isinstance(done.change, SetIsolation)
     later = [each.step.step_id for each in applied.done if name in each.step.after and not group]
     if stays := [each for each in later if each not in steps and each not in applied.rolled_back]:
-        raise Refused(f"it stays, as {', '.join(stays)}, which needed it first, stays as it is")
+        raise Refused(f"it stays, as steps that depend on it are not rolled back: {', '.join(stays)}")
     return msgspec.structs.replace(step, after=tuple(steps[each].step_id for each in reversed(later) if each in steps))
 
 

@@ -132,9 +132,9 @@ class TopicLooks:
         """
         if self.told_in_seconds:
             return Unknown(
-                f"what {self.change.holder} holds since Steward's last change is not known: its"
-                f" {counted(len(self.loaded()), 'topic')} are more than the {self.budget:,} that are asked one by one"
-                f" ({BUDGET_KEY}), and brokers' statistics of all topics may be from before it: try again in a minute"
+                f"{self.change.holder} has {counted(len(self.loaded()), 'topic')}, of which at most {self.budget:,} are"
+                f" asked one by one ({BUDGET_KEY}), and brokers' statistics of all topics may be from before Steward's"
+                " last change: try again in a minute"
             )
         found: dict[str, ShownTopic] = {}
         for name, (owner, topic) in self._shown().items():

@@ -214,8 +214,8 @@ class Judgement:
     """Result of a check for a snapshot.
 
     Attributes:
-        findings: The problems found, the worst severity first, by which partitions of one topic take turns with other
-            subjects; those beyond `MAX_FINDINGS` are only counted.
+        findings: The problems found, the worst severity first; those beyond `MAX_FINDINGS` are only counted. Partitions
+            of one topic alternate with other subjects.
         more: Number of further problems that are not listed.
         graded: Their numbers by severity and namespace, as far as they are known. None is worse than a listed problem.
         quiet: Sentence about what was checked, if there are no findings.
@@ -290,9 +290,9 @@ class CheckWords:
         remedied_by: The planner that can propose a remedy; None if there is none.
         harm: The harm that its findings do, or a function from a finding to it.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
-        tied: Function that says whether a finding is the cause of its own one, where subjects differ.
-        headlines: What a trouble of this harm is called, where that is not the title.
-        beware: What not to do meanwhile, in a sentence, by the harm of a finding.
+        tied: `tied(cause, finding)` is True if the cause explains the finding, for causes of another subject.
+        headlines: Name of a trouble by its harm, where that is not the title.
+        beware: Warning against a harmful reaction, in a sentence, by the harm of a finding.
     """
 
     check_id: str

@@ -7,7 +7,7 @@ A shard's own tables have their own names, with columns that nearly every query 
 - `subscriptions`: `broker` of the topic; `of_users`, true if the topic's is, and it is neither Pulsar's nor a reader's.
 - `namespace` is null only if the topic is null.
 
-Views of one subject are in `views.py` of the folder of its checks.
+Views of one subject are in `VIEWS` of the folder of its checks.
 """
 
 from __future__ import annotations

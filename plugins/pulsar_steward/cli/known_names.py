@@ -1,4 +1,4 @@
-"""Names of clusters that are known here, so that a halt of a misspelt one is no silent one."""
+"""Names of clusters that are known here: a misspelt one is refused, as its halt would stop nothing."""
 
 import difflib
 import os

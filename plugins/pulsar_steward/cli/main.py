@@ -207,7 +207,7 @@ def checked_arguments(arguments: Sequence[str]) -> list[str]:
             empty = option if argument or before.startswith("--") else "an argument"
             raise ConfigurationError(f"{empty} is empty: name something, or leave it out")
         if not is_text:
-            raise ConfigurationError(f"the argument {shown(argument)} is no text in UTF-8: nothing has such a name")
+            raise ConfigurationError(f"the argument {shown(argument)} is not valid UTF-8: nothing has such a name")
         checked.append(argument)
     return checked
 

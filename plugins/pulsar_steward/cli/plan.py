@@ -1,4 +1,4 @@
-"""``steward plan``: what would be proposed for a cluster, and why no more is; ``steward show``: a recorded plan."""
+"""``steward plan``: the proposals for a cluster, and why there are no more; ``steward show``: a recorded plan."""
 
 import difflib
 import re

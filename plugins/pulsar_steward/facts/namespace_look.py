@@ -54,12 +54,12 @@ class Replicating(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_arrived(self) -> bool:
-        """True if nothing waits, or no more than is sent in a few seconds."""
+        """True if nothing is queued, or no more than is sent in a few seconds."""
         return not self.entries or (bool(self.connected) and self.entries <= (self.rate_out or 0) * ON_ITS_WAY_SECONDS)
 
     @property
     def entries_between_looks(self) -> float:
-        """Entries at most by which the receiver shows less: they wait, or were sent since either end was looked at."""
+        """Entries by which the receiver may lag: they are queued here, or were sent since either end was looked at."""
         return self.entries + (self.rate_out or 0) * RENEWED_SECONDS
 
 

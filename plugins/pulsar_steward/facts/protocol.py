@@ -34,8 +34,8 @@ class Bookies(msgspec.Struct, frozen=True, kw_only=True):
     """Bookies for the ledgers of a namespace, as far as they are known.
 
     Attributes:
-        groups: Groups of bookies that its ledgers keep to and whose these are, in words; empty: they may be on any. At
-            planning it is not known.
+        groups: The bookie groups for its ledgers, and whether the namespace or the brokers set them, in words; empty:
+            any bookie, or not known yet, as at planning.
         listed: Bookies of these groups that belong to the cluster, up or down, as brokers report them.
         writable: Those that the policy names (`collect.metrics_urls`) and that report that they take writes.
         read_only: Those that the policy names and that report that they do not.
@@ -159,7 +159,7 @@ class ClusterFacts(Protocol):
         """Number of calls that Steward made in this cluster."""
 
     def own_changes_to_come(self) -> int:
-        """Changes of the run before this one that are not called yet, and so not among the changes of the last hour."""
+        """Number of earlier steps of this run that are not called yet; `changes_in_the_last_hour` lacks them."""
 
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Time of Steward's last move of the bundle; None: none within the cooldown."""

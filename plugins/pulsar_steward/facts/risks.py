@@ -195,7 +195,8 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
         lost_messages: Messages that these may lose while their clients reconnect, at their present rates; None: not
             known.
         delayed_index_bytes: Size of delayed messages' indexes in memory, for which the backlog is read again.
-        unsent: The worst topics that some brokers drop what was not sent of (`drops_unsent`), at most `MAX_NAMED`.
+        unsent: The worst topics whose unsent replication some brokers' versions lose (`drops_unsent`), at most
+            `MAX_NAMED`.
         unsent_count: Number of all of them, each remote cluster counted.
         unknown: Unknown facts about the producers' return, in words.
     """

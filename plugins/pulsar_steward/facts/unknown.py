@@ -29,8 +29,8 @@ QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not know
 def owner_unknown(change: BundleChange) -> Unknown:
     """The bundle's owner is not known: no broker claims it, and this load manager has no owner during a handover."""
     return Unknown(
-        f"no broker says that it owns {change.namespace}/{change.bundle}: nobody does, or it is on its way from one to"
-        " another, which ExtensibleLoadManagerImpl does not tell apart"
+        f"no broker says that it owns {change.namespace}/{change.bundle}: nobody does, or it is being handed over."
+        " ExtensibleLoadManagerImpl does not show which"
     )
 
 
@@ -51,7 +51,7 @@ def delayed_unknown(change: ChangeSetting) -> Unknown:
 
 def loss_unknown(change: ChangeSetting) -> Unknown:
     """The loss by a setting is not known."""
-    return Unknown(f"what {change.holder} would lose at once is not known")
+    return Unknown(f"how much {change.holder} would lose at once is not known")
 
 
 def ages_unknown(change: ChangeSetting) -> Unknown:
@@ -61,7 +61,7 @@ def ages_unknown(change: ChangeSetting) -> Unknown:
 
 def inherited_unknown(change: ChangeSetting) -> Unknown:
     """The value that applies to a namespace or topic without its own setting is not known."""
-    return Unknown(f"which {change.name} applies to {change.holder} once none is set there is not known")
+    return Unknown(f"which {change.name} {change.holder} would inherit is not known")
 
 
 def backlogs_unknown(change: ChangeSetting) -> Unknown:

@@ -166,7 +166,7 @@ class Protected(Guard):
     ahead = True
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a step in one of `apply.protected_namespaces`, and a policy about one or that takes its brokers."""
+        """Vetoes a step in a namespace of `apply.protected_namespaces`, or an isolation policy on it or its brokers."""
         if isinstance(step.change, SetIsolation):
             return self._of_group(step.change, facts, policy)
         namespace = step.change.namespace

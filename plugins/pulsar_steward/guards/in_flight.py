@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Guarded = TypeVar("Guarded", bound=GuardedChange)
 
+MOST_KEY = "policy key guards.most_redelivered_messages"
+BATCH_KEY = "policy key guards.largest_batch_messages"
+
 
 def bounded(step: Guarded, facts: ClusterFacts) -> Guarded:
     """The step with the loss by its change of a setting, as the approver sees it; without one if it is unknown.
@@ -98,10 +101,6 @@ def disturbs_consumers(step: GuardedChange) -> bool:
 
 # A broker persists a limited number of ack holes of a cursor; a move loses the rest (apache/pulsar#25540). A partly
 # acknowledged message batch loses its acknowledgements in a move, and is redelivered whole.
-
-
-MOST_KEY = "policy key guards.most_redelivered_messages"
-BATCH_KEY = "policy key guards.largest_batch_messages"
 
 
 class AckHoles(BundleStepGuard):

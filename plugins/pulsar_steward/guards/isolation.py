@@ -137,14 +137,14 @@ class GroupUnclaimed(_OfWhole):
 
 
 class GroupBrokers(_OfWhole):
-    """Counts running brokers: the group's, and each other namespace's, also after the next restart."""
+    """Counts the running brokers of the group, and those that are left to each other namespace."""
 
     name = "group_brokers"
     objection = Objection.REFUSED
 
     def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
         """Vetoes a group of no namespace or of too few brokers, and a namespace that is left too few brokers."""
-        reason = f"without {change.policy} its namespaces may be on any broker of no group"
+        reason = f"without {change.policy} its namespaces may run on any broker without a group"
         if change.after is not None:
             if not now.claimed(change.after):
                 return self.result("no namespace is in the group: its brokers would serve nobody", passed=False)
@@ -166,15 +166,15 @@ class GroupBrokers(_OfWhole):
 
 
 class GroupRoom(_OfWhole):
-    """Compares the load that brokers come to on both sides of the policy with the limits of moves, and after a loss."""
+    """Compares the brokers' load on both sides of the policy with the limits, also after the loss of a broker."""
 
     name = "group_room"
     objection = Objection.REFUSED
 
     def check_divided(self, step: GuardedChange, change: SetIsolation, now: Isolation, policy: Policy) -> GuardResult:
-        """Vetoes a policy that leaves namespaces, of the group or not, to brokers that have no room, or may have none.
+        """Vetoes a policy that confines namespaces, of the group or not, to brokers without room, or of unknown room.
 
-        Nor must these come to too much after the loss of the busiest of them.
+        These brokers must have room as well when the busiest of them is lost.
         """
         then = now.after(change)
         if not (losing := now.losing(then)):
@@ -189,7 +189,7 @@ class GroupRoom(_OfWhole):
             idle = max(idle, burden.idle)
         told = list(against) or figures
         if by_topics:
-            told.append(f"no throughput is told of {named(sorted(by_topics))}, whose usage is divided by topics")
+            told.append(f"no throughput was reported by {named(sorted(by_topics))}: usage is divided by topics there")
         if idle:
             told.append(f"{counted(idle, 'topic comes', 'topics come')} without throughput now: usage is a lower bound")
         return self.result("; ".join(told), passed=not against)
@@ -198,7 +198,7 @@ class GroupRoom(_OfWhole):
 def _looks(
     then: Isolation, losing: Iterable[str], policy: Policy
 ) -> Iterator[tuple[str, frozenset[str], Burden, RoomLimits]]:
-    """What brokers would carry that namespaces are kept to: when, the brokers, their load and its limits."""
+    """The load on the brokers that namespaces are confined to: when in words, the brokers, the load, its limits."""
     sides = then.sides(losing)
     for side in sides:
         yield "", side, then.burden(side), limits_of_moves(policy)

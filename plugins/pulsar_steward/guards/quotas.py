@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 
+KEY = "policy key backlog_quota_remedy.room_percent"
+
+
 # Seen on 4.0.7: at its next check, the broker disconnects the producers of such a topic (docs/pulsar-behaviour.md). The
 # guard `loss_as_approved` checks the loss by a quota that evicts.
 class QuotaRoom(SettingGuard):
@@ -44,8 +47,7 @@ class QuotaRoom(SettingGuard):
         held = f" ({largest.topic}, held by {largest.held_by})" if largest.held_by else ""
         words = (
             f"the largest backlog of a topic is {bytes_in_words(largest.bytes)}{held}, the quota"
-            f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free"
-            " (policy key backlog_quota_remedy.room_percent)"
+            f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free ({KEY})"
         )
         return self.result(words if passed else f"{words}: {quota.policy} would act at once", passed=passed)
 
@@ -53,11 +55,6 @@ class QuotaRoom(SettingGuard):
 # Brokers do not compare age quotas with the retention (docs/pulsar-behaviour.md, Quotas). They report the age of a
 # backlog only after an age quota is set. So the oldest message is read first, from the owner of each topic with a
 # backlog.
-
-
-KEY = "policy key backlog_quota_remedy.room_percent"
-
-
 class AgeRoom(SettingGuard):
     """Compares the oldest backlog of a topic with the quota, less the policy's margin."""
 
@@ -123,7 +120,7 @@ class QuotaHeld(SettingGuard):
     not_asked_of_rollbacks = "the former quota is restored as it was, also where Pulsar's own cursors may fill it"
 
     def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a quota not above a compaction threshold, or of which Pulsar's own cursors hold more than a tenth."""
+        """Vetoes a quota at or below a compaction threshold, or of which Pulsar's own cursors fill more than 10 %."""
         quota, by_size = change.after_in_force, change.name is SettingName.SIZE_QUOTA
         if not isinstance(quota, BacklogQuota) or (quota.limit_bytes < 0 if by_size else quota.limit_seconds <= 0):
             return self.result("no quota is set", passed=True)

@@ -190,11 +190,11 @@ class OwnCursors(SettingGuard):
             return self.result("it takes no message away", passed=True)
         taken = facts.taken(change)
         if isinstance(taken, Unknown):
-            return self.result(f"of whose cursors on {change.holder} it would take is not known", passed=False)
+            return self.result(f"which cursors on {change.holder} would lose messages is not known", passed=False)
         if not taken.own:
             return self.result("no cursor of Pulsar's own would lose anything at once", passed=True)
         first, others = taken.own[0], len(taken.own) - 1
-        more = f" (and the like of {others:,} more)" if others else ""
+        more = f" (and those of {counted(others, 'more cursor')})" if others else ""
         words = f"{first.holder.taken_in_words(first.topic)}{more} would be lost at once: {first.holder.remedy}"
         return self.result(words, passed=False)
 

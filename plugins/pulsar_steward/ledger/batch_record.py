@@ -109,10 +109,10 @@ class BatchRecord(BatchName, frozen=True, kw_only=True):
 
     @property
     def over(self) -> str | None:
-        """Reason why it must not be asked about or carried out any more; None: its question is open."""
+        """Reason why it must not be asked about or carried out any more; None: nothing ended it."""
         if self.superseded_by:
             newer = self.superseded_by
-            return f"superseded by the newer plan {newer}: the cluster was seen otherwise since; answer that one"
+            return f"superseded by the newer plan {newer}: answer that one"
         if self.end is not None:
             return f"the question ended at {time_in_words(self.end.at)}: {self.end.words}"
         if self.asked_by_batch and self.question is None:
@@ -125,7 +125,7 @@ class BatchRecord(BatchName, frozen=True, kw_only=True):
     def waiting(self, now: datetime) -> tuple[Request, ...]:
         """Requests that can still be answered.
 
-        A request whose task asked another question since cannot: a task asks one question at a time.
+        A task asks one question at a time: once it has asked another, its earlier request cannot be answered any more.
         """
         return () if self.over else tuple(each for each in self.requests if not each.closed and now < each.ends_at)
 

@@ -1,7 +1,7 @@
 """Questions: batches that are asked separately, their confirmations and ends; who waits for what. Cannot write.
 
-A question is open until it has an end, which a later observation writes. Rollbacks have no questions: their batches
-are open until a newer plan supersedes their plan.
+A question stands until a later observation writes its end, or its batch was carried out, which writes none. Rollbacks
+have no questions: their batches stand until a newer plan supersedes their plan.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class QuestionReader:
         return {key: over for key in batches if key in found and (over := found[key].over)}
 
     def standing(self, cluster: NamedCluster) -> tuple[BatchRecord, ...]:
-        """Questions without an end, asked under any name that leads or led to a cluster, oldest first."""
+        """Questions without an end, carried-out ones too, by any name that leads or led to a cluster, oldest first."""
         ended = exists().where(QUESTION_ENDS.c.question_id == QUESTIONS.c.question_id)
         with transaction(self._engine) as connection:
             names = known_cluster(connection, cluster).ever

@@ -139,7 +139,7 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
     """End of a question.
 
     Attributes:
-        by_plan_id: The plan of the observation that ended it; None: no observation did.
+        by_plan_id: The plan of the observation that ended it.
         by_batch_id: The batch of that plan that replaces it; None: no batch does.
         words: The reason in a sentence.
     """
@@ -149,7 +149,7 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     at: datetime
     reason: EndReason
-    by_plan_id: str | None
+    by_plan_id: str
     by_batch_id: str | None
     words: str
 
@@ -258,9 +258,9 @@ class Noes(NamedTuple):
     """Changes and goals to which people said no, by digest, each with the words for it.
 
     Attributes:
-        since_approval: Noes since the first approval: whoever approves the same later knows better.
-        since_request: Noes since the first request. An approval overrules no no to another question, so these count for
-            goals that a batch has besides its own.
+        since_approval: Noes since the first approval. An earlier no to the same is replaced by the approval.
+        since_request: Noes since the first request. They count against the goals that a batch has besides its own:
+            such a no answered another question, and an approval of this one does not end it.
     """
 
     since_approval: dict[str, str]

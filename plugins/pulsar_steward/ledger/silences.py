@@ -43,7 +43,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
         by: The person who answered.
         until: End of the silence; None: until it is taken back.
         until_worse: True if the silence also ends when the problem gets worse.
-        policy_entry: The policy entry that a never proposes, as YAML; empty: none.
+        policy_entry: Lines to copy into the policy, as YAML; empty but for the answer never.
     """
 
     answer_id: int

@@ -139,7 +139,7 @@ def noes_since(connection: Connection, grant: Grant) -> Noes:
     since_approval = or_(table.c.answer_id > first, table.c.answered_at > approved_at)
     recorded_since = place_of(table, table.c.answer_id) > place_of(requests, asked.request_id)
     since_request = or_(recorded_since, table.c.answered_at > asked.at)
-    return Noes(_noes(connection, since_approval, "an approval"), _noes(connection, since_request, "a question"))
+    return Noes(_noes(connection, since_approval, "approval"), _noes(connection, since_request, "question"))
 
 
 def _noes(connection: Connection, since: ColumnElement[bool], ended: str) -> dict[str, str]:
@@ -151,8 +151,8 @@ def _noes(connection: Connection, since: ColumnElement[bool], ended: str) -> dic
     for row in connection.execute(query).mappings():
         when = time_in_words(row["answered_at"], seconds=True)
         words = (
-            f"{row['answered_by']} said no to it ({row['decision']}) at {when}, in run {row['run']}: {ended} from"
-            " before counts no more; it has to be asked again"
+            f"{row['answered_by']} said no to it ({row['decision']}) at {when}, in run {row['run']}: an earlier {ended}"
+            " is void; it has to be asked again"
         )
         found.update(dict.fromkeys(decode(row["contents"], list[str]), words))
     return found
@@ -195,7 +195,7 @@ def _require_last_word(connection: Connection, grant: Grant) -> None:
     answered = 0
     for voice in sorted(last):
         if voice not in asked_last:
-            raise Refused(f"nobody was asked for what was answered as word {voice}: the ledger holds no request of it")
+            raise Refused(f"the ledger holds an answer of person {voice}, but no request to person {voice}")
         question, answer = asked_last[voice], last[voice]
         requested = connection.execute(select(place_of(requests, question.request_id))).scalar_one()
         if requested < answered:

@@ -60,8 +60,6 @@ class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
         store: Where the metadata is.
         replication_factor: Average number of replicas of a partition.
         name_length: Average length of a topic's name, in bytes.
-        segments_per_replica: Average number of log segments of a replica.
-        fetchers: Threads of a broker that copy from one other broker (`num.replica.fetchers`).
         most_replicas: Replicas of the fullest broker; None: all have as many.
         most_leaders: Partitions that the broker with the most leaders leads; None: all lead as many.
         before_2_2: True for Kafka before 2.2, whose requests repeat the topic's name for each partition.
@@ -73,8 +71,6 @@ class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
     store: KafkaStore = KafkaStore.KRAFT
     replication_factor: float = 3.0
     name_length: int = 20
-    segments_per_replica: float = 1.0
-    fetchers: int = 1
     most_replicas: int | None = None
     most_leaders: int | None = None
     before_2_2: bool = False
@@ -90,16 +86,6 @@ class KafkaSize(msgspec.Struct, frozen=True, kw_only=True):
         if self.most_replicas is not None:
             return self.most_replicas
         return math.ceil(self.partitions * self.replication_factor / self.brokers)
-
-    @property
-    def partitions_per_fetcher(self) -> int:
-        """Partitions that a thread of the fullest broker copies."""
-        return math.ceil(max(self.replicas - self.leaders, 0) / (max(self.brokers - 1, 1) * self.fetchers))
-
-    @property
-    def map_areas(self) -> int:
-        """Memory map areas of the fullest broker: two a segment."""
-        return math.ceil(2 * self.replicas * self.segments_per_replica)
 
 
 class KafkaOutage(msgspec.Struct, frozen=True, kw_only=True):

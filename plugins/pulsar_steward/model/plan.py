@@ -319,7 +319,7 @@ def content_digest(plan: Plan, batch: Batch) -> str:
 
 def changes_digest(plan: Plan, batch: Batch) -> str:
     """Digest of a batch's changes alone, in their order: a rejection applies to them, whatever else a plan says."""
-    return _digest_of_all(plan, what_rests(batch))
+    return _digest_of_all(plan, covered_by_rejection(batch))
 
 
 def _digest_of_all(plan: Plan, batch: Batch) -> str:
@@ -332,7 +332,7 @@ def goal_digest(plan: Plan, batch: Batch) -> str:
 
 
 def no_digests(plan: Plan, batch: Batch) -> frozenset[str]:
-    """Digests of everything by which an answer elsewhere may be a no to a batch: its changes, and its own goal.
+    """Digests of a batch's changes and of its own goal: a no to one of them elsewhere is a no to the batch.
 
     Earlier versions recorded a no to all changes, with moves of parts: it stays a no to exactly these.
     """
@@ -344,8 +344,8 @@ def further_digests(plan: Plan, batch: Batch) -> frozenset[str]:
     return frozenset(digest([plan.cluster, plan.pulsar_cluster, goal]) for goal in batch.further_goals)
 
 
-def what_rests(batch: Batch) -> Batch:
-    """The steps that rest after a rejection: of splits with moves of parts the splits, of a group its policy.
+def covered_by_rejection(batch: Batch) -> Batch:
+    """The steps that a rejection covers: of splits with moves only the splits, of a broker group only its policy.
 
     Targets follow the load of the moment, so a rejection of these very moves would hold for one observation.
     """

@@ -60,12 +60,12 @@ HarmOf = Harm | Callable[[Finding], Harm]
 
 
 class Explained(Protocol):
-    """What troubles need to know of a check.
+    """The part of a check that troubles need.
 
     Attributes:
         harm: Harm of its findings.
         explained_by: Ids of checks whose findings of the same subject are the cause of its own, the likeliest first.
-        tied: Function that says whether a finding is the cause of its own one, where subjects differ; None: the
+        tied: `tied(cause, finding)` is True if the cause explains the finding, for causes of another subject; None: the
             subjects, or the evidence, name each other.
     """
 

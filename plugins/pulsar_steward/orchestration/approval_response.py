@@ -297,7 +297,7 @@ def _not_to_this_question(response: _Response, asked: ApprovalQuestion) -> str |
 
 def _not_theirs_to_approve(given: Answer, asked: ApprovalQuestion, policy: ApprovalPolicy) -> str | None:
     if asked.voice > 1 and asked.first is None:
-        return "the first person approves it no more"
+        return "the first person withdrew the approval"
     if asked.first is not None and same_person(given.person, asked.first.person):
         return f"{given.answered_by} gave the first approval: the second has to be another person's"
     if asked.terms(policy).requester_may_approve:

@@ -12,7 +12,7 @@ from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.batch_record import BatchState
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.cluster import NamedCluster
-from pulsar_steward.model.plan import Batch, content_digest, goal_of, parts_of, what_rests
+from pulsar_steward.model.plan import Batch, content_digest, covered_by_rejection, goal_of, parts_of
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.units import time_in_words
 from pulsar_steward.notify.compose import QUESTION_TASKS
@@ -66,7 +66,8 @@ class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A batch that a person rejected, in any plan; each part of a rejected group is one.
 
     Attributes:
-        content: Digest of what rests of it (`pulsar_steward.model.plan.what_rests`), as the cluster is named now.
+        content: Digest of the steps that the rejection covers (`pulsar_steward.model.plan.covered_by_rejection`), with
+            the cluster's present name.
         batch: The whole batch.
     """
 
@@ -208,7 +209,7 @@ class QuestionBook:
         return tuple(
             RejectedBatch(
                 plan_id=each.plan_id,
-                content=content_digest(self._as_here(plan), what_rests(part)),
+                content=content_digest(self._as_here(plan), covered_by_rejection(part)),
                 batch=part,
                 at=each.at,
                 by=each.by,

@@ -48,7 +48,7 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return convert(dict(handed_on), cls)
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise ConfigurationError(f"what was handed on from `choose` names no batch: {error}") from error
+            raise ConfigurationError(f"task `choose` passed on no valid name of a batch: {error}") from error
 
     @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:

@@ -14,13 +14,13 @@ from pulsar_steward.model.plan import (
     BUNDLE_SPLIT,
     Batch,
     content_digest,
+    covered_by_rejection,
     goal_of,
     goals_in,
     loses_more,
     parts_of,
     reaches_others,
     share_goal,
-    what_rests,
 )
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.bundles.balance import PLANNER as MOVES
@@ -95,18 +95,18 @@ class Contents:
         return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
 
     def _is_rejected(self, part: AskedPart, rejected: RejectedBatch) -> bool:
-        rests = what_rests(part.batch)
-        content = part.content if rests is part.batch else content_digest(self._plan, rests)
+        covered = covered_by_rejection(part.batch)
+        content = part.content if covered is part.batch else content_digest(self._plan, covered)
         # A group is rejected whichever namespaces and brokers match it by then.
-        same = rejected.content == content and not loses_more(rests, what_rests(rejected.batch))
+        same = rejected.content == content and not loses_more(covered, covered_by_rejection(rejected.batch))
         return same and _more_in_flight(part.batch, rejected.batch) is None
 
 
 def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
     """The silence in force for a batch's goal, if any; or else the thing that got worse since the snooze.
 
-    An answer that silenced a group silenced each of its namespaces: a part is compared with its own part there. Splits
-    that move parts are silent by a silence of moves too, as they would move what nobody wants moved.
+    One answer to a group silences each namespace in it, so namespaces are compared one by one. If moves are silenced,
+    so are splits that move their halves.
     """
     own, worst = goal_of(batch), None
     for each in silenced:
@@ -122,10 +122,10 @@ def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[Silenced
 
 
 def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
-    """A batch as far as an earlier question was about it: what else it remedies does not make that one worse.
+    """The part of a batch that an earlier question covered: other findings that it remedies do not end the snooze.
 
-    A question about moves was about the findings of its own checks; one about splits alone, about no move of parts and
-    nothing that only moves answer.
+    A question about moves covered the findings of its own checks. One about splits alone covered no moves, and no
+    findings that only moves answer.
     """
     if asked is None:
         return batch
@@ -134,7 +134,7 @@ def _as_far_as(goal: str, batch: Batch, asked: Batch | None) -> Batch:
         if asked.further_goals or not batch.further_goals:
             return batch
         checks = {finding.check_id for finding in batch.findings} - MOVES.answers
-        batch = what_rests(batch)
+        batch = covered_by_rejection(batch)
     return msgspec.structs.replace(batch, findings=tuple(each for each in batch.findings if each.check_id in checks))
 
 
@@ -143,7 +143,7 @@ def unasked_batches(
 ) -> tuple[Batch, ...]:
     """Splits, groups of brokers, and namespaces' settings that nobody is asked about, as a person said no to them.
 
-    A no to moves is one to splits that move parts.
+    A no to moves also stops splits that move their halves.
     """
     contents = Contents(plan)
     return tuple(

@@ -276,7 +276,7 @@ def _ends(sorted_out: _Sorted, view: SnapshotView) -> Iterator[Ending]:
             words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
             reason = EndReason.CHANGED
         elif question.state is BatchState.NOT_ASKED and (no := sorted_out.no_to(question)):
-            reason, words = EndReason.NO_LONGER_PROPOSED, f"nobody was asked, and nobody is to be: {no}"
+            reason, words = EndReason.NO_LONGER_PROPOSED, f"nobody was asked, and nobody will be: {no}"
         elif view is SnapshotView.COMPLETE:
             reason, words = EndReason.NO_LONGER_PROPOSED, f"a later observation no longer proposes it (plan {plan_id})"
         else:

@@ -42,7 +42,7 @@ def joined(proposals: Iterable[Proposal]) -> Proposal:
 
 
 def told_of(planning: PlanningFacts, proposal: Proposal) -> PlanningFacts:
-    """The facts with what is proposed already, but for what nobody is asked about, and the groups that it makes."""
+    """The facts with the proposals so far, and the broker groups that these make; silenced ones are left out."""
     asked = [batch for batch in proposal.batches if batch.changes not in planning.unasked]
     changes = [change for batch in asked for change in batch.changes]
     return msgspec.structs.replace(

@@ -73,7 +73,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         pulsar_cluster: The Pulsar cluster of the snapshot.
         unread: Brokers and namespaces that could not be read; not empty means partial.
         brokers: Every broker that the cluster lists, in order of id.
-        versions: Pulsar versions of the brokers that were read, each once, sorted; unknown if one of them is.
+        versions: Pulsar versions of the brokers that were read, each once, sorted; unknown if one broker's is.
         tc_bundles: The bundles of ``pulsar/system`` with coordinators, in order of range.
         tc_allowed: Brokers allowed by isolation policies for ``pulsar/system``; None: every broker.
         namespaces: Namespaces with findings about settings, by name.

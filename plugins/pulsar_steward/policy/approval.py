@@ -133,7 +133,7 @@ class RiskTerms(Section):
     """Requirements for batches of one risk level, besides those for their kind; the stricter one applies."""
 
     users: tuple[UserId, ...] = Field(
-        (), description="who may answer, among the users of the kind; empty: as the level below says"
+        (), description="who may answer at this risk, of those who may by kind; empty: as at the lower level"
     )
     people: int | None = Field(None, ge=1, le=2, description="who have to approve")
     valid_minutes: int | None = Field(None, ge=1, description="that an approval counts")
@@ -252,8 +252,8 @@ class ApprovalPolicy(Section):
         for kind, users in self.assigned_users_by_kind.items():
             if not users:
                 yield (
-                    f"assigned_users_by_kind.{kind}: an empty list says neither everyone nor nobody: name who may"
-                    " answer, or leave the key out, so that assigned_users holds"
+                    f"assigned_users_by_kind.{kind}: an empty list is not allowed: name who may answer, or leave the"
+                    " key out, so that assigned_users holds"
                 )
 
     def _too_few(self) -> Iterator[str]:

@@ -66,27 +66,27 @@ class GuardsPolicy(Section):
     )
     most_redelivered_messages: int = number(
         1_000_000,
-        "acknowledged messages of batches acknowledged in part that a move may deliver again, at most; 0:"
-        " none, so that nothing is moved that consumers of batches hold messages of",
+        "acknowledged messages of partly acknowledged batches that a move may deliver again, at most; 0: no"
+        " move while consumers hold batches",
         ge=0,
     )
     largest_batch_messages: int = number(
         1_000,
-        "that producers put into a batch, at most: what clients do by default; 1: nobody batches. Brokers"
-        " tell no more than an average",
+        "that producers put into a batch, at most: the default of clients; 1: nobody batches. Brokers report"
+        " only an average",
     )
     most_delayed_index_megabytes: int = number(
         64, "of a bundle's in-memory index of delayed messages, whose backlog a move reads again", ge=0
     )
     most_clock_difference_seconds: int = number(5, "between brokers, for limits that go by a message's age")
     snapshot_valid_minutes: int = number(
-        1500, "from the snapshot to the last change resting on it: a question's day, and its answer's hour"
+        1500, "from the snapshot to the last change that is based on it: a day to answer, and an hour to apply"
     )
     circle_minutes: int = number(720, "a bundle moved away and back within this stops all moves in its namespace", ge=0)
     most_coordinators: int = number(
         0,
-        "transaction coordinators that their number may be raised to, which cannot be undone; 0: it is"
-        " never raised, nor is that proposed",
+        "transaction coordinators up to which their number may be raised, which cannot be undone; 0: no raise"
+        " is made or proposed",
         ge=0,
         le=10_000,
     )

@@ -28,10 +28,10 @@ class BacklogQuotaRemedy(Section):
         50, "over the outage, in an age quota's time: what has piled up has to be consumed as well", ge=0
     )
     most_topics_asked: int = number(
-        500, "one by one right before a quota is set or something could be deleted; for ages a bookie reads", le=100_000
+        500, "one by one, before a quota is set or messages could be deleted; each age costs a bookie read", le=100_000
     )
     eviction_most_megabytes: int = number(
-        0, "of a new quota that evicts, even if it does so at once; 0: it is never below what is there", ge=0
+        0, "of a new evicting quota, at most, even if it evicts at once; 0: never below the present backlog", ge=0
     )
     raise_headroom_hours: int = number(24, "of growth as it is now, for which a quota that is nearly full is raised")
     raise_most_hours: int = number(

@@ -122,13 +122,11 @@ class HousekeepingPolicy(Section):
     """Snapshots that ``pulsar_housekeeping`` removes or compacts. The ledger is kept for ever, as it is a chain."""
 
     keep_snapshots_days: int = number(14, "from when a snapshot was taken", le=3650)
-    keep_snapshots_least: int = number(
-        12, "finished snapshots, the newest, that stay whole however old they are", le=1000
-    )
+    keep_snapshots_least: int = number(12, "of the newest finished snapshots that stay whole at any age", le=1000)
     keep_topics_days: int = number(
         3,
-        "after which only what was said of a snapshot stays, with its brokers, bundles and namespaces: "
-        "topics, subscriptions, clients and metrics are nearly all of its size; it counts as a snapshot no more",
+        "after which topics, subscriptions, clients and metrics are removed, nearly all of a snapshot's size; "
+        "findings, brokers, bundles and namespaces stay, and checks compare with it no more",
         le=3650,
     )
     unfinished_hours: int = number(24, "after which a snapshot that was never finished is taken for left behind")
@@ -199,7 +197,7 @@ class ApplyPolicy(Section):
     bundle_moves_per_minute: int = number(60, "pace of moves and splits in this cluster")
     reconnecting_clients_per_minute: int = number(10_000, "pace of clients sent to reconnect")
     most_clients_per_step: int = number(20_000, "clients that one step may disturb", ge=0)
-    intent_valid_seconds: int = number(10, "from a call's record to its leaving; held up longer, it is not sent", le=60)
+    intent_valid_seconds: int = number(10, "within which a recorded call leaves, or never", le=60)
     proof_timeout_seconds: int = number(60, "wait for the cluster to show a change")
     proof_wait_seconds: int = number(300, "wait for another batch's proof before the next one begins", ge=0)
     lease_seconds: int = number(60, "how long a writer that fell silent still holds the cluster", ge=5)
@@ -255,7 +253,7 @@ class CollectPolicy(Section):
         5, "of each broker, the largest, asked for all their topics' hash positions", ge=0, le=1000
     )
     positions_from_topics: int = number(
-        100, "loaded topics from which a bundle may be among them; fewer are hardly ever split", ge=2
+        100, "loaded topics, from which on a bundle's hash positions are asked; fewer are hardly ever split", ge=2
     )
     positions_from_clients: int = number(500, "producers and consumers; the same")
     positions_from_megabytes: int = number(10, "bytes in and out, 10^6 a second; the same")

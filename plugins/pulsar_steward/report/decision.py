@@ -339,7 +339,7 @@ def _beware(steps: Iterable[Step]) -> Iterator[str]:
 
 def _open(steps: Sequence[Step]) -> str:
     sets = any(isinstance(step.change, SetIsolation) and step.change.after is not None for step in steps)
-    return "Later matches join the group." if sets else ""
+    return "New matching namespaces join automatically." if sets else ""
 
 
 def _undo(steps: Sequence[Step], losing: Sequence[Step]) -> str:
@@ -394,8 +394,7 @@ def _evicts_now(step: Step) -> bool:
 def _without_loss(losing: Sequence[Step]) -> str:
     """The size that every evicting quota would need, where nothing else loses messages.
 
-    Brokers evict whole backlogs from nine tenths of the limit on; an eighth more than the largest is beyond that, also
-    as it is rounded in words.
+    Eviction starts at 90 % of the limit. So an eighth is added to the largest backlog, enough also when rounded.
     """
     sizes = [_largest_evicted(step) for step in losing]
     known = [size for size in sizes if size is not None]
@@ -424,5 +423,5 @@ def _when(batch: Batch, policy: Policy, terms: Terms, now: datetime | None) -> s
     lasts = ""
     if takes > timedelta(minutes=terms.valid_minutes):
         lasts = f" It takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least: the rest is refused."
-    rejected = f"Rejected after {answer} without an answer; approval counts {valid} {counts}.{lasts}"
+    rejected = f"No answer in {answer} means no; approval lasts {valid} {counts}.{lasts}"
     return f"{begins} {rejected}".lstrip()

@@ -228,7 +228,7 @@ def test_a_document_that_makes_no_sense_leaves_the_others_alone(scene: Scene, do
 def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
     """The checks cannot tell about a namespace without settings if the brokers' configuration was not read."""
     scene.rows["configuration"] = []
-    assert "was not read" in (scene.namespace().judged(check).cannot_tell or "")
+    assert "were not read" in (scene.namespace().judged(check).cannot_tell or "")
 
 
 def test_what_it_says(golden: Golden) -> None:

@@ -156,7 +156,7 @@ def test_usage_comes_with_throughput(from_c: LoadOfBroker, percent: int, by_topi
     """Nine tenths of a broker's CPU come with nine tenths of its throughput, however few topics carry it."""
     reason = judged(cluster(EVEN, EVEN, from_c)).reason
     assert f"2 brokers ({A}, {B}) would have 26 topics (50,000 at most), {percent} % CPU" in reason
-    assert (f"no throughput is told of {C}, whose usage is divided by topics" in reason) is by_topics
+    assert (f"no throughput was reported by {C}: usage is divided by topics there" in reason) is by_topics
 
 
 def test_a_namespace_that_is_idle_now_makes_usage_a_lower_bound() -> None:

@@ -139,13 +139,13 @@ BY_AGE = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
         "it is not known",
         REMOVED,
         msgspec.UNSET,
-        "which size quota applies to shop/orders once none is set there is not known",
+        "which size quota shop/orders would inherit is not known",
     ),
     (
         "it is not known, of an age",
         msgspec.structs.replace(REMOVED, name=SettingName.AGE_QUOTA, before=BY_AGE),
         msgspec.UNSET,
-        "which age quota applies to shop/orders once none is set there is not known",
+        "which age quota shop/orders would inherit is not known",
     ),
 )
 def test_a_quota_that_is_removed_is_judged_by_what_applies_then(

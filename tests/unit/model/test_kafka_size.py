@@ -86,23 +86,18 @@ def test_a_broker_that_is_the_controller_too_costs_both() -> None:
 
 
 def test_the_fullest_broker_counts() -> None:
-    """Its leaders decide how long its loss takes; its replicas the load of its threads and its memory maps."""
+    """Its leaders decide how long its loss takes."""
     even = KafkaSize(brokers=4, topics=10, partitions=1_000)
-    assert (even.leaders, even.replicas, even.partitions_per_fetcher, even.map_areas) == (250, 750, 167, 1_500)
-    uneven = msgspec.structs.replace(even, most_leaders=1_000, most_replicas=1_000, segments_per_replica=3.5)
-    assert (uneven.leaders, uneven.replicas, uneven.partitions_per_fetcher, uneven.map_areas) == (
-        1_000,
-        1_000,
-        0,
-        7_000,
-    )
+    assert (even.leaders, even.replicas) == (250, 750)
+    uneven = msgspec.structs.replace(even, most_leaders=1_000, most_replicas=1_000)
+    assert (uneven.leaders, uneven.replicas) == (1_000, 1_000)
     assert estimate(uneven).broker_lost.elected == 4 * estimate(even).broker_lost.elected
 
 
 def test_a_single_broker_can_be_estimated() -> None:
-    """It has nobody to copy from."""
+    """Nobody takes its partitions over."""
     alone = KafkaSize(brokers=1, topics=0, partitions=0, replication_factor=1)
-    assert (alone.partitions_per_fetcher, estimate(alone).nodes, estimate(alone).broker_lost.seconds) == (0, 0, 9)
+    assert (estimate(alone).nodes, estimate(alone).broker_lost.seconds) == (0, 9)
 
 
 @cases(

@@ -217,7 +217,7 @@ def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
 
 
 def test_a_rejection_is_respected_for_as_long_as_its_question_promised(engine: Engine) -> None:
-    """A rejection rests for the time of the policy under which was asked, whatever a later policy says."""
+    """A rejection counts for the time of the question's policy, whatever a later policy says."""
     request(engine, 0)
     answer(engine, Decision.REJECTED)
     sooner = Policy(approval=APPROVAL.model_copy(update={"ask_again_minutes": 1}))

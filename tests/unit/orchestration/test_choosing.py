@@ -27,11 +27,11 @@ from pulsar_steward.model.plan import (
     TakenBack,
     changes_digest,
     content_digest,
+    covered_by_rejection,
     further_digests,
     goal_digest,
     goal_of,
     no_digests,
-    what_rests,
 )
 from pulsar_steward.orchestration.observing import plan_around_noes
 from pulsar_steward.orchestration.publish import SnapshotView, decide
@@ -277,7 +277,7 @@ def test_the_question_says_its_risk_and_until_when_an_answer_counts(site: Worksi
     by_risk(site, folder)
     task = asked(site.asked_without_answer(site.split(0)))
     assert "medium risk" in task.subject
-    assert "approval counts" in (task.body or "")
+    assert "approval lasts" in (task.body or "")
 
 
 NAMESPACE = "shop/orders"
@@ -306,7 +306,9 @@ BOTH, ELSEWHERE, ALONE = splits(1), splits(2), splits()
 def no_to(batch: Batch) -> RejectedBatch:
     """A rejection, as the ledger's book gives it."""
     plan = a_new_plan(batch)
-    return msgspec.structs.replace(rejected(batch, 1), content=content_digest(plan, what_rests(plan.batches[0])))
+    return msgspec.structs.replace(
+        rejected(batch, 1), content=content_digest(plan, covered_by_rejection(plan.batches[0]))
+    )
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_what_nobody_was_asked_ends_where_somebody_said_no_meanwhile() -> None:
     publication = decided([SHOP], [asked(1, SHOP, BatchState.NOT_ASKED)], [rejected(SHOP, 5)])
     assert (publication.publish, in_short(publication)) == ((), ([], [], [(1, "no_longer_proposed", None)]))
     (end,) = publication.questions.ended
-    assert end.words.startswith("nobody was asked, and nobody is to be: the same was rejected at")
+    assert end.words.startswith("nobody was asked, and nobody will be: the same was rejected at")
 
 
 def test_a_higher_risk_names_both_levels() -> None:

@@ -47,7 +47,7 @@ class BacklogGrowingPolicy(Section):
         5 * MIB, "of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day"
     )
     minimum_seconds_behind: int = number(
-        60, "what grows together has to have grown by what is produced in so long: less is to and fro", ge=0
+        60, "of production, by which backlogs have to have grown together: less is noise", ge=0
     )
 
 

@@ -314,8 +314,8 @@ from topics_under_policies
 """
 """The same topics, with the usage of their quotas: null without a limit or a known age.
 
-`estimated_seconds` is the age by the backlog's size and what comes in, of topics whose brokers do not know it: they do
-once the ledger of the oldest message is closed, unless `preciseTimeBasedBacklogQuotaCheck` is on.
+`estimated_seconds` is the age estimated from the backlog's size and the inflow, for topics whose broker does not know
+it yet: without `preciseTimeBasedBacklogQuotaCheck` it only does once the ledger of the oldest message is closed.
 
 `told_percent` uses the age that the broker reported for a drilled topic, with or without a backlog.
 """

@@ -38,13 +38,13 @@ def unknown_defaults(queried: Queried, *names: str) -> str | None:
     defaults = queried["defaults"].one
     missing = [name for name in names if defaults[name] is None]
     if missing:
-        return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
+        return f"Brokers' defaults were not read: {', '.join(missing)}."
     differing = [name for name in names if name in defaults["differing"]]
     if not differing:
         return None
     return (
-        f"Brokers differ in what they do where a namespace sets nothing ({', '.join(differing)}): what most of them"
-        " do was looked at, and a topic is under what its own broker does."
+        f"Brokers have different defaults ({', '.join(differing)}): the most common one was used, though each topic"
+        " follows its own broker."
     )
 
 

@@ -36,8 +36,8 @@ class ReplicationStoppedPolicy(Section):
         "that wait while the topic is connected and nothing is sent: an open transaction holds back a few;"
         " disconnected, one that waits is enough",
     )
-    minimum_entries_behind: int = number(100_000, "that wait where something is sent, but less than is published")
-    behind_minutes: int = number(60, "over which these have to have grown from snapshot to snapshot, to twice as many")
+    minimum_entries_behind: int = number(100_000, "that queue up where something is sent, but less than is published")
+    behind_minutes: int = number(60, "over which the queue has to have grown in each snapshot, and doubled in all")
 
 
 MAX_ROWS = 1000

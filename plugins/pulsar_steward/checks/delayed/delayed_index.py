@@ -158,8 +158,8 @@ class DelayedIndexMultipliedPolicy(Section):
     )
     warning_extra_index_entries_of_partitions: int = number(
         20_000_000,
-        "the same of partitions of one topic together, each of fewer than the above; those of less than a"
-        " thousandth of this are not added up",
+        "the same, summed over partitions of one topic that are each below `warning_extra_index_entries`;"
+        " those below a thousandth of this are left out",
     )
     critical_extra_index_entries_of_partitions: int = number(
         200_000_000, "the same: five gigabytes over the brokers that hold them"

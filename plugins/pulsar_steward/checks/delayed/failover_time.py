@@ -61,7 +61,7 @@ class FailoverTimePolicy(Section):
         50_000, "of a delayed backlog, by one broker or reader; assumed: measure it on yours"
     )
     moves_count_for_days: int = number(
-        90, "Steward's own moves, of which a question says how long they took, until they are so old"
+        90, "for which a question quotes how long Steward's own moves took; older ones are left out"
     )
 
 

@@ -38,8 +38,8 @@ class TcSkewPolicy(Section):
     )
     settled_bundle_coordinators: int = number(
         4,
-        "most coordinators in one bundle that may stay as they are where a broker has that bundle alone: no"
-        " move makes them fewer, and a split cannot be undone",
+        "up to which a broker's only bundle with coordinators may stay: no move makes them fewer, and a"
+        " split cannot be undone",
         ge=0,
     )
     critical_share_percent: int = percent(

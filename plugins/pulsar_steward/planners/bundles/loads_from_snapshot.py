@@ -212,7 +212,7 @@ def isolation_of(snapshot: Snapshot) -> Isolation | Unknown:
             for row in snapshot.brokers()
             if row.read
         },
-        # Right before the call, all that are listed are taken: whom each of them is served by, nobody asks then.
+        # Right before the call all listed namespaces count: nobody asks then which cluster serves each.
         namespaces=tuple(sorted({*snapshot.namespace_names(), *(snapshot.meta().served_elsewhere or ())})),
     )
 

@@ -50,7 +50,7 @@ NO_WAY_BACK = (
 
 
 class SplitSearch:
-    """The namespace's parts, and the splits (`steps`) that make them: each leaves fewer topics, so it ends."""
+    """The namespace's parts, and the splits (`steps`) that make them. Each leaves fewer topics a part, so it ends."""
 
     def __init__(self, planning: PlanningFacts, limits: BundleLimits) -> None:
         self._planning = planning

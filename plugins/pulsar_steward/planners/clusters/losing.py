@@ -1,4 +1,4 @@
-"""What the other clusters would be missing if one were lost now, by namespace: failing over, judged before it is done.
+"""If a cluster were lost now, which data would the others lack, by namespace? It is judged before anybody fails over.
 
 Functions of a snapshot raise `SnapshotError` if a table cannot be read.
 """

@@ -138,6 +138,6 @@ def fillings(
 
 
 def _furthest(backlog: Backlog, behind: str | None) -> Backlog:
-    """The backlog with the cursor alone that is furthest behind; as it is, if that is not told, or has read all."""
+    """The backlog with its slowest cursor only; with all of them, if that one is not known, or has read all."""
     told = tuple(each for each in backlog.holders if each.name == behind and each.entries != 0)
     return msgspec.structs.replace(backlog, holders=told or backlog.holders)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 ENDLESS = float("inf")
 
 _LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4, SettingName.PERSISTENCE: 5}
-"""Places of settings that brokers compare with nothing: a longer time to live before longer delays."""
+"""Places of settings that brokers do not check against others: the time to live is raised before the delays."""
 
 
 def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
@@ -129,7 +129,7 @@ def batches_of(
     for names in (_TOGETHER | _APART,) if together else (_TOGETHER, _APART):
         changes = _changes(fact, decided, names, planning.defaults)
         steps = tuple(_steps(planning, fact, decided, changes))
-        # A batch without one of its steps is not the computed one: none of it is proposed then.
+        # If one step is vetoed, the whole batch is dropped: the rest alone is not what was computed.
         if against := reasons_against(*steps):
             none = "no age quota" if names == _APART else "nothing"
             return Proposal(batches=tuple(batches), notes=(f"{goal}: {none} is proposed: {against}.",))

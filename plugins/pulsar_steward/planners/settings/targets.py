@@ -137,12 +137,12 @@ def _lengthen_retention(decided: TargetSettings, fact: NamespaceFact, policy: Po
 
 
 def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """Adds a size quota; none over a quota in force, which the finding cannot be about: topics have their own."""
+    """Adds a size quota, unless one is in force: then the finding is about topics with settings of their own."""
     remedy, now = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA)
     if isinstance(now, BacklogQuota) and now.limit_bytes >= 0:
         decided.notes.append(
-            f"it has a size quota already ({in_words(SettingName.SIZE_QUOTA, now)}): topics without one set that"
-            " themselves, and are to be looked at by hand"
+            f"it has a size quota already ({in_words(SettingName.SIZE_QUOTA, now)}): topics without one have a"
+            " setting of their own; look at these by hand"
         )
         return
     need = needed(fact, remedy)

@@ -128,7 +128,7 @@ def survey(planning: PlanningFacts) -> Survey:
     held_back = Vetoed()
     movable = []
     for part in parts:
-        # Any target would do: the guards' veto is about the bundle.
+        # The target does not matter: the guards' objections are about the bundle.
         if target := next((broker for broker in targets if broker != part.home), None):
             move = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=part.home, target=target)
             asked = GuardedChange(change=move, touched=part.touched)
