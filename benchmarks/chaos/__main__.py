@@ -108,8 +108,8 @@ def run_all(
         raise PrerequisiteMissingError("PostgreSQL is needed: install its package, such as Debian's `postgresql`")
     with ExitStack() as open_parts:
         brokers, bookie = dict(COMMON_SETTINGS) | SMALL_LEDGERS, ADMIN_API
-        options = LabOptions(hosts="distinct", broker_settings=brokers, bookie_settings=bookie)
-        lab = open_parts.enter_context(running_lab("chaos", home=home, pulsar_version=pulsar, **options))
+        options = LabOptions(pulsar_version=pulsar, hosts="distinct", broker_settings=brokers, bookie_settings=bookie)
+        lab = open_parts.enter_context(running_lab("chaos", home=home, **options))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()
         open_parts.callback(detour.close)
