@@ -229,7 +229,7 @@ def _level(value: float, most: float) -> Level:
 def _cut_short(health: Health) -> Health:
     """Health if a halt ended the watch early."""
     level = Level.STRAINED
-    words = "whether what it touched comes back is not known: a halt ended the watching"
+    words = "whether clients and coordinators come back is not known: a halt ended the watching"
     return Health(level=level, words=words, values={**health.values, "level": level.value})
 
 

@@ -135,7 +135,7 @@ class Limits(Guard):
     objection = Objection.REFUSED
     ahead = True
     not_asked_of_rollbacks = (
-        "it has no more steps than what it takes back, and harm must not stay until an hour is over"
+        "it has no more steps than the batch that it takes back, and harm must not stay for an hour"
     )
 
     def check(self, step: GuardedChange, facts: ClusterFacts, policy: Policy) -> GuardResult:

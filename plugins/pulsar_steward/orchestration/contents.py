@@ -180,7 +180,7 @@ def got_worse(batch: Batch, asked: Batch | None) -> str | None:
         asked: The earlier batch; None: it cannot be read any more, which counts as worse.
     """
     if asked is None:
-        return "what was asked then cannot be read any more"
+        return "the earlier question cannot be read any more"
     return _worse_finding(batch, asked) or _greater_loss(batch, asked)
 
 

@@ -98,8 +98,7 @@ class GuardsPolicy(Section):
     )
     most_partitions: int = number(
         0,
-        "of a topic, that their number may be raised to, which cannot be undone; 0: it is never raised, nor is that"
-        " proposed",
+        "of a topic up to which their number may be raised, which cannot be undone; 0: no raise is made or proposed",
         ge=0,
         le=10_000,
     )
@@ -107,7 +106,7 @@ class GuardsPolicy(Section):
         default=False,
         description="whether new ledgers may keep fewer copies (Qw, Qa) than they do now",
     )
-    most_changes_per_run: int = number(1000, "changes of one batch; what is more waits for the next")
+    most_changes_per_run: int = number(1000, "changes of one batch; more wait for the next")
     most_changes_per_hour: int = number(2000, "changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(
         (),

@@ -11,7 +11,7 @@ from pulsar_steward.model.setting import QuotaPolicy
 class BacklogQuotaRemedy(Section):
     """Assumptions and limits of a proposed backlog quota."""
 
-    survive_outage_hours: int = number(24, "of all consumers: what is produced meanwhile has to fit below the quota")
+    survive_outage_hours: int = number(24, "outage of all consumers: the messages of this time have to fit below the quota")
     peak_headroom_percent: int = number(
         50, "over the largest backlog seen in the last snapshots, which has to fit as well", ge=0
     )
@@ -25,7 +25,7 @@ class BacklogQuotaRemedy(Section):
         75, "of the retention time, after which an age quota acts: the rest is time to read again", le=90
     )
     outage_headroom_percent: int = number(
-        50, "over the outage, in an age quota's time: what has piled up has to be consumed as well", ge=0
+        50, "beyond the outage, in an age quota's time: its backlog has to be consumed as well", ge=0
     )
     most_topics_asked: int = number(
         500, "one by one, before a quota is set or messages could be deleted; each age costs a bookie read", le=100_000
@@ -33,12 +33,12 @@ class BacklogQuotaRemedy(Section):
     eviction_most_megabytes: int = number(
         0, "of a new evicting quota, at most, even if it evicts at once; 0: never below the present backlog", ge=0
     )
-    raise_headroom_hours: int = number(24, "of growth as it is now, for which a quota that is nearly full is raised")
+    raise_headroom_hours: int = number(24, "of present growth, for which a nearly full quota is raised")
     raise_most_hours: int = number(
-        336, "that an age quota is raised to, or a retention raised for: what is consumed is stored for longer"
+        336, "up to which an age quota is raised, or a retention for it: consumed messages are stored for longer"
     )
     raise_most_megabytes: int = number(
-        102_400, "of a topic, that a quota is raised to: no forecast asks for more than that"
+        102_400, "of a topic up to which a quota is raised, whatever the forecast"
     )
     raise_namespace_megabytes: int = number(
         1_048_576, "that the nearly full topics of a namespace may store more by one plan, before copies", ge=0
@@ -55,7 +55,7 @@ class BacklogQuotaRemedy(Section):
 class RetentionRemedy(Section):
     """Assumptions and limits of a proposed retention."""
 
-    keep_hours: int = number(72, "of what is consumed, where it is kept for ever or far too long now")
+    keep_hours: int = number(72, "for consumed messages that are kept for ever or far too long now")
 
 
 class DelayedDeliveryRemedy(Section):
@@ -73,7 +73,7 @@ class DelayedDeliveryRemedy(Section):
     ttl_margin_percent: int = number(
         10, "of a time to live, that is left after the longest delay for messages to be consumed", le=90
     )
-    most_ttl_hours: int = number(720, "that a time to live is raised to: what nobody consumes is stored for so long")
+    most_ttl_hours: int = number(720, "up to which a time to live is raised: unconsumed messages are stored for so long")
 
 
 class PersistenceRemedy(Section):
@@ -82,9 +82,9 @@ class PersistenceRemedy(Section):
     propose_rate: bool = Field(
         default=False, description="whether people are asked to have cursors written more seldom, or more often"
     )
-    seldom_seconds: int = number(1, "between two writes of a cursor, that are proposed where they are too few")
+    seldom_seconds: int = number(1, "proposed between two writes of a cursor that is written too often")
     often_seconds: int = number(
-        5, "the same where they are too many: fewer than `ack_state_seldom.information_seconds`, or that finds them"
+        5, "the same if written too seldom; below `ack_state_seldom.information_seconds`, or that check finds it"
     )
     propose_ensemble: bool = Field(
         default=False,
@@ -96,7 +96,7 @@ class BundleSplitRemedy(Section):
     """Limits of proposed splits; the checks bundle_topic_skew and hot_bundle decide which bundles are too large."""
 
     room_percent: int = number(
-        10, "that a part stays below what the check warns of, so that it does not do so soon", ge=0, le=90
+        10, "that a part stays below the check's warning, so that it does not warn again soon", ge=0, le=90
     )
     least_topics: int = number(
         20, "loaded topics from which a bundle is split for their number: fewer are no burden anywhere", ge=2
@@ -109,8 +109,8 @@ class BundleBalanceRemedy(Section):
 
     snapshots: int = percent(6, "looked at, this one included: a burst is no reason to move")
     least_snapshots: int = percent(3, "whole snapshots within the window, below which nothing is moved")
-    window_minutes: int = number(360, "snapshots that are older say little of what is carried now")
-    within_percent: int = percent(25, "of the mean a broker may be off; to be nearer costs clients more than it gains")
+    window_minutes: int = number(360, "older snapshots say little about the present load")
+    within_percent: int = percent(25, "of the mean that a broker may be off; to be nearer costs clients more than it gains")
     most_moves: int = number(
         50, "moves of one batch, the most helpful first; the rest comes with later plans", le=10_000
     )
@@ -122,7 +122,7 @@ class BrokerDrainRemedy(Section):
     most_moves: int = number(50, "moves of one batch, each of which a person approves", le=10_000)
     most_batches: int = number(10, "batches of one plan; the rest comes with later plans", le=1000)
     most_brokers_percent: int = number(
-        50, "of all listed brokers that may drain at once; of more, nothing is proposed", le=99
+        50, "of all listed brokers that may drain at once; for more, nothing is proposed", le=99
     )
     most_usage_percent: int = number(
         80, "CPU, and direct memory, that a broker may come to; brokers on one machine each report all its CPU", le=1000

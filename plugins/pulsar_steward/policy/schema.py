@@ -85,7 +85,7 @@ class SubscriptionsPolicy(Section):
         ge=0,
         le=1000,
     )
-    most_steps_per_plan: int = number(20, "deletions of one plan, of what is abandoned for longest", le=1000)
+    most_steps_per_plan: int = number(20, "deletions of one plan, of those abandoned for longest", le=1000)
     protected_topics: tuple[TopicPattern, ...] = Field(
         (),
         description="topics (full names without `-partition-N`, or such as `persistent://tenant/name/*`) whose"
@@ -105,7 +105,7 @@ class HealthPolicy(Section):
     watched_topics: int = number(
         20, "of each bundle, those of most clients, compared before and after; 0: none", ge=0, le=1000
     )
-    return_seconds: int = number(30, "that clients and coordinators have to be back after", le=600)
+    return_seconds: int = number(30, "within which clients and coordinators have to be back", le=600)
     most_missing_clients_percent: int = percent(
         10, "producers or consumers that are not back by then: refused, or lost", ge=0
     )
@@ -129,7 +129,7 @@ class HousekeepingPolicy(Section):
         "findings, brokers, bundles and namespaces stay, and checks compare with it no more",
         le=3650,
     )
-    unfinished_hours: int = number(24, "after which a snapshot that was never finished is taken for left behind")
+    unfinished_hours: int = number(24, "after which an unfinished snapshot counts as left behind")
 
 
 class AdminPolicy(Section):
@@ -141,7 +141,7 @@ class AdminPolicy(Section):
         300, "for one whole call: connecting, redirects, and its answer to the end", le=3600
     )
     most_answer_megabytes: int = number(
-        1024, "2^20 bytes of one answer, as sent and as unpacked; a larger one is none", le=65_536
+        1024, "2^20 bytes of one answer, as sent and as unpacked; a larger one counts as none", le=65_536
     )
     read_attempts: int = number(3, "tries of a call that only looks; changes are tried once", le=10)
     redirects: int = number(5, "redirects followed within one call; two are usual", le=20)
@@ -275,7 +275,7 @@ class KafkaPolicy(Section):
     partitions_at_once: int = number(10_000, "whose offsets one request of the client asks for", le=100_000)
     groups_at_once: int = number(100, "consumer groups whose offsets are asked for side by side", le=1000)
     timed_partitions: int = number(
-        5, "of each group, those that it is most behind on: how old is the message that it wants next", ge=0, le=1000
+        5, "of each group, those of most lag: the age of the next message in each is asked", ge=0, le=1000
     )
 
 

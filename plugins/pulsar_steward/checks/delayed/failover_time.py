@@ -235,7 +235,7 @@ def judge(queried: Queried, context: CheckContext[FailoverTimePolicy]) -> Judgem
     """Judges by the total time, not by its parts."""
     limits, rows = context.limits, queried["loads"].rows
     if not rows:
-        return Judgement(cannot_tell="No broker told what it has loaded.")
+        return Judgement(cannot_tell="No broker reported its loaded topics.")
     estimates = estimates_by_broker(queried, limits)
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))

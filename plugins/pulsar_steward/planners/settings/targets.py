@@ -108,8 +108,8 @@ def _bound_retention(decided: TargetSettings, fact: NamespaceFact, policy: Polic
     now = decided.target.get(SettingName.RETENTION)
     size = now.megabytes if isinstance(now, Retention) else -1
     why = (
-        f"what is consumed is kept for ever now, and its loaded topics store {bytes_in_words(fact.stored_bytes)};"
-        f" {hours} h are kept then, and what is older is deleted at once (retention_remedy.keep_hours)"
+        f"consumed messages are kept for ever now, and its loaded topics store {bytes_in_words(fact.stored_bytes)};"
+        f" {hours} h are kept then, and older ones are deleted at once (retention_remedy.keep_hours)"
     )
     decided.put(SettingName.RETENTION, Retention(minutes=hours * 60, megabytes=size), why)
 
@@ -204,7 +204,7 @@ def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Pol
     """Lowers the retention, after the quotas, as it has to stay above them; not if another finding raised it."""
     shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
     if shorter is None:
-        decided.notes.append("its retention is not lowered, as quota, outage or another finding need what it is")
+        decided.notes.append("its retention is not lowered, as a quota, the outage or another finding needs the present one")
     else:
         decided.put(SettingName.RETENTION, *shorter)
 
