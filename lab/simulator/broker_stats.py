@@ -43,7 +43,8 @@ def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
     for topic in held:
         if not topic.spec.just_made:
             text = _topic_text(topic.spec, stats.new_since(topic.spec, just_now))
-            domains.setdefault(topic.spec.domain, []).append(f'"{topic.name}":{text}')
+            domain = "persistent" if topic.spec.segment else topic.spec.domain
+            domains.setdefault(domain, []).append(f'"{topic.name}":{text}')
     texts = ",".join(f'"{domain}":{{{",".join(topics)}}}' for domain, topics in domains.items())
     return f'"{bundle}":{{{texts}}}'
 

@@ -217,6 +217,7 @@ class TopicSpec:
         just_made: True for one that was made this moment, and is in no statistics of its broker yet.
         told: Further members of its ``/stats``, by the names of the admin API.
         persistent: False for one that only passes on what it gets: ``non-persistent://``, without a backlog.
+        segment: True for a segment of a scalable topic, ``segment://``.
     """
 
     name: str
@@ -239,12 +240,13 @@ class TopicSpec:
     stored_ago_s: int = 0
     just_made: bool = False
     persistent: bool = True
+    segment: bool = False
     told: tuple[tuple[str, object], ...] = ()
 
     @property
     def domain(self) -> str:
-        """``persistent`` or ``non-persistent``."""
-        return "persistent" if self.persistent else "non-persistent"
+        """Begin of its name: ``persistent``, ``non-persistent`` or ``segment``."""
+        return "segment" if self.segment else "persistent" if self.persistent else "non-persistent"
 
     @property
     def backlog(self) -> int:

@@ -222,8 +222,8 @@ class ClusterState:
         return quotas.limits(defaults, *(holder.get(quotas.QUOTAS) or {} for holder in holders))
 
     def positions_in(self, namespace: str, bundle: str) -> dict[str, int]:
-        """Positions that ``topicHashPositions`` and the split algorithms count: the topics', and the TCs'."""
-        found = {topic.name: topic.position for topic in self.topics_in(namespace, bundle)}
+        """Positions that ``topicHashPositions`` and split algorithms count: the TCs' and topics', without segments."""
+        found = {topic.name: topic.position for topic in self.topics_in(namespace, bundle) if not topic.spec.segment}
         if namespace == "pulsar/system":
             boundaries = self.namespaces[namespace].boundaries
             places = {name: ranges.position(name) for name in tc_topics(self.coordinators)}
@@ -255,7 +255,7 @@ class ClusterState:
 
 def namespace_of(topic: str) -> str:
     """``tenant/ns`` of ``persistent://tenant/ns/name``."""
-    return topic.split("://", 1)[1].rpartition("/")[0]
+    return "/".join(topic.split("://", 1)[1].split("/")[:2])
 
 
 def tc_topics(coordinators: int) -> tuple[str, ...]:

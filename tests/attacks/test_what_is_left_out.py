@@ -19,7 +19,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.refusals import assert_stopped
 from tests.apply.worksite import a_worksite, quick_policy
-from tests.builders import a_step
+from tests.builders import PULSAR, a_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,11 +99,13 @@ def moved(
     folder: Path, topic: TopicSpec, effect: Without | None = None, told: str = "true", **policies: Any
 ) -> StepOutcome:
     """Outcome of a move of a bundle with one topic, approved for nothing in flight; metrics may tell of topics."""
-    namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=(topic,), policies=policies)
+    scalable = (f"topic://{NAMESPACE}/one",) if topic.segment else ()
+    topics = (topic, TopicSpec("t")) if scalable else (topic,)  # a lookup loads no segment
+    namespace = NamespaceSpec(NAMESPACE, bundles=1, owner=0, topics=topics, policies=policies, scalable=scalable)
     configuration = {"exposeTopicLevelMetricsInPrometheus": told, "statsUpdateFrequencyInSecs": "0"}
     with a_worksite(
         folder,
-        ClusterSpec(namespaces=(namespace,), configuration=configuration),
+        ClusterSpec(namespaces=(namespace,), configuration=configuration, version="5.0.1" if scalable else PULSAR),
         policy=quick_policy(guards={"most_redelivered_messages": 0}),
     ) as site:
         plan = site.approved(a_step(site.move(WHOLE, namespace=NAMESPACE), step_id="b1.s01", in_flight=InFlight()))
@@ -147,6 +149,7 @@ NEW = {
     "not persistent": TopicSpec("t", producers=2, rate_in=100.0, persistent=False, just_made=True),
     "over its quota": TopicSpec("t", producers=1, backlog_bytes=221_000, just_made=True),
     "with many clients": TopicSpec("t", producers=50_000, just_made=True),
+    "a segment": TopicSpec("one/0000-ffff-0", producers=1, subscriptions=(READING,), segment=True, just_made=True),
 }
 
 

@@ -123,7 +123,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         if isinstance(change, BundleChange):
             listed, owned_by = self.listed(), self.owned_by
             owner = self.reader.owner(change.namespace, change.bundle, listed=listed, owned_by=owned_by)
-            if owner is None or not live_topics.too_new(self.reader, owner, change):
+            if owner is None or not self._too_new(owner, change):
                 return 0.0
             return self.reader.statistics_seconds(owner) + SPARE_SECONDS
         if not isinstance(change, ChangeSetting):
@@ -203,7 +203,9 @@ class LiveCluster(WholeLook, ClusterFacts):
         """Other clusters in the namespace's policies."""
         return self.reader.other_clusters(namespace)
 
-    @once
+    def _too_new(self, owner: str, change: BundleChange) -> str:
+        return live_topics.too_new(self.reader, owner, change, scalable=self.scalable_topics(change.namespace) != ())
+
     def scalable_topics(self, namespace: str) -> tuple[str, ...] | Unknown:
         """Scalable topics of the namespace, from the metadata store; none where all brokers are older."""
         versions = self.versions()
@@ -306,7 +308,7 @@ class LiveCluster(WholeLook, ClusterFacts):
         owner = self._owner(change)
         if owner is None or not self.has_bundle(change):
             return MoveRisks()
-        if not self._shared and (words := live_topics.too_new(self.reader, owner, change)):
+        if not self._shared and (words := self._too_new(owner, change)):
             return MoveRisks(unknown=(words,))
         return live_topics.move_risks(
             self.reader, owner, change, self.policy, lambda: self._require_owned(owner, [_key(change)])

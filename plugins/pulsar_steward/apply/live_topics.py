@@ -26,7 +26,7 @@ from pulsar_steward.facts.risks import (
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.measures import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.subscription import COMPACTION
-from pulsar_steward.model.topics import is_system_topic, partitioned_topic
+from pulsar_steward.model.topics import SEGMENT, is_system_topic, partitioned_topic
 from pulsar_steward.model.units import counted
 from pulsar_steward.pulsar.statistics import each_topic, loaded_topics
 
@@ -101,21 +101,27 @@ def move_risks(
     return msgspec.structs.replace(risks, unknown=unknown)
 
 
-def too_new(reader: LiveReader, owner: str, change: BundleChange) -> str:
+def too_new(reader: LiveReader, owner: str, change: BundleChange, *, scalable: bool = False) -> str:
     """Words on loaded topics of a bundle that are not in its owner's statistics yet; empty: all are there.
 
     Brokers renew these statistics once a minute. Right after a move, the new owner's have no topic of the bundle.
 
+    Args:
+        reader: Reads the cluster.
+        owner: The bundle's owner.
+        change: The change.
+        scalable: True if the namespace may have scalable topics: their segments are in no list of topics.
+
     Raises:
         AdminError: If the owner cannot be read.
     """
-    if change.namespace == TC_NAMESPACE or not _missing(reader, owner, change):
+    if change.namespace == TC_NAMESPACE or not (scalable or _missing(reader, owner, change)):
         return ""
     now = reader.loaded_now(owner, change.namespace)
-    if not _new(reader, owner, change, now):
+    if not _new(reader, owner, change, now, scalable=scalable):
         return ""
     reader.called()  # the kept statistics may be too old
-    if not (new := _new(reader, owner, change, now)):
+    if not (new := _new(reader, owner, change, now, scalable=scalable)):
         return ""
     return (
         f"{owner} does not show {counted(len(new), 'loaded topic')} in its statistics yet, such as {new[0]}: try again"
@@ -123,7 +129,9 @@ def too_new(reader: LiveReader, owner: str, change: BundleChange) -> str:
     )
 
 
-def _new(reader: LiveReader, owner: str, change: BundleChange, now: tuple[frozenset[str], int]) -> list[str]:
+def _new(
+    reader: LiveReader, owner: str, change: BundleChange, now: tuple[frozenset[str], int], *, scalable: bool
+) -> list[str]:
     """Loaded topics of a bundle that are not in its owner's statistics; without names, as many as there may be.
 
     Args:
@@ -131,13 +139,17 @@ def _new(reader: LiveReader, owner: str, change: BundleChange, now: tuple[frozen
         owner: The bundle's owner.
         change: The change.
         now: Result of `LiveReader.loaded_now` for the namespace.
+        scalable: True if the namespace may have scalable topics.
     """
     names, loaded = now
     missing = _missing(reader, owner, change)
-    if names:
-        return sorted(names & missing)
     shown = loaded_topics(reader.statistics(owner), change.namespace, owner)
-    return sorted(missing)[: max(loaded - len(shown), 0)]
+    if names:
+        segments = (name for name in names - shown if name.startswith(SEGMENT))
+        whole = BundleRange.parse(change.bundle)
+        return sorted((names & missing).union(name for name in segments if position_of(name) in whole))
+    more = max(loaded - len(shown), 0)
+    return sorted(missing)[:more] or [f"{SEGMENT}{change.namespace}/..."][: more if scalable else 0]
 
 
 def _missing(reader: LiveReader, owner: str, change: BundleChange) -> frozenset[str]:

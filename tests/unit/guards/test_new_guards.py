@@ -286,7 +286,7 @@ NOT_KNOWN = Unknown("which version of Pulsar broker-00:8080 runs is not known")
     (a_move(), a_look(), "move transaction coordinators to a broker: tried on Pulsar 4.0.7"),
     (a_move(namespace="shop/orders"), a_look(), "move a bundle to a broker: tried on Pulsar 4.0.7"),
     (a_split(), a_look(versions=("4.0.7", "4.2.5")), "tried on Pulsar 4.0.7 and Pulsar 4.2.4, of the same line as"),
-    (EXPIRE, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
+    (EXPIRE.change, a_look(versions=("2.10.4",)), "time to live of a namespace: tried on Pulsar 2.10.4"),
     (
         a_move(),
         a_look(VOUCHED_LATER, versions=("4.3.2",)),
@@ -305,10 +305,10 @@ def test_what_was_tried_passes(change: Change, look: Any, reason: str) -> None:
     (a_move(), a_look(versions=("2.10.4", "3.0.7")), "Pulsar 2.10.4 has no `destinationBroker`"),
     (a_split(), a_look(versions=("2.10.4",)), "Pulsar 2.10.4 has no `topicHashPositions`"),
     (a_move(), a_look(versions=("4.2.4", "5.1.0")), "Pulsar 5.1.0 was never tried: it is newer than 5.0.1"),
-    (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 3.1.0 was never tried"),
-    (EXPIRE, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 9.0.0 was never tried: it is newer"),
-    (EXPIRE, a_look(VOUCHED_LATER, versions=("4.3.0", "4.4.0")), "Pulsar 4.4.0 was never tried"),
-    (EXPIRE, a_look(versions=NOT_KNOWN), NOT_KNOWN.reason),
+    (EXPIRE.change, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 3.1.0 was never tried"),
+    (EXPIRE.change, a_look(versions=("3.1.0", "9.0.0")), "Pulsar 9.0.0 was never tried: it is newer"),
+    (EXPIRE.change, a_look(VOUCHED_LATER, versions=("4.3.0", "4.4.0")), "Pulsar 4.4.0 was never tried"),
+    (EXPIRE.change, a_look(versions=NOT_KNOWN), NOT_KNOWN.reason),
 )
 def test_the_least_able_broker_counts(change: Change, look: Any, reason: str) -> None:
     found = objection_to(a_step(change), *look)
