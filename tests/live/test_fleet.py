@@ -63,8 +63,9 @@ def test_a_link_that_is_cut_is_told_from_both_ends(seen: Seen) -> None:
     """In one trouble: what waits at the sender, and who is connected at the receiver."""
     (told,) = (each for each in seen.cut["in_common"] if each["check_id"] == "replication-stopped")
     assert "replication between east and west is cut" in told["words"]
-    assert "wait to be sent from west to east" in told["words"]
-    assert "east sees connections from west to 0 topics" in told["words"]
+    for sender, receiver in (("east", "west"), ("west", "east")):
+        assert f"wait to be sent from {sender} to {receiver}" in told["words"]
+        assert f"{receiver} sees connections from {sender} to 0 topics" in told["words"]
 
 
 def test_kafkas_trouble_is_in_the_check_up_and_on_the_pages(seen: Seen) -> None:
