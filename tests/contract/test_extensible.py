@@ -17,7 +17,7 @@ from pulsar_steward.facts.load_manager import load_manager_of, usage_of
 from pulsar_steward.model.broker_defaults import EXTENSIBLE, HISTORY, SERIES
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.pulsar.metrics import Exposition
+from pulsar_steward.pulsar.metrics import Exposition, Sample
 from pulsar_steward.pulsar.reader import Reader
 from tests.contract.api import Api, BreakableTarget
 from tests.contract.conftest import LAB_SETTINGS, SIMULATOR
@@ -97,7 +97,7 @@ def test_there_is_no_load_report(api: Api) -> None:
 def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
     manager = load_manager_of(reader.runtime_configuration() | {"loadBalancerSheddingEnabled": "true"})
     assert not hasattr(manager, "reason")
-    seen: list[object] = []
+    seen: list[Sample] = []
 
     def told() -> bool:
         body = api.call("GET", "/metrics/").content
@@ -107,7 +107,7 @@ def test_a_brokers_usage_is_in_its_metrics(api: Api, reader: Reader) -> None:
         return usage_of(api.ids[0], triples, manager) is not None
 
     wait_until(told, "a broker tells its usage", TOLD_WITHIN_S)
-    labels = {each.series: set(each.labels) - {"feature"} for each in seen}  # type: ignore[attr-defined]  # samples
+    labels = {each.series: set(each.labels) - {"feature"} for each in seen}
     assert labels[HISTORY] == {"cluster", "broker", "metric"}
     assert set(labels) == set(SERIES)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -164,7 +165,7 @@ class _Looking:
     def _statistics(self, brokers: Collection[str]) -> dict[str, TopicStatistics]:
         found: dict[str, TopicStatistics] = {}
         for broker in brokers:
-            told = self._tried(f"topics of {broker}", lambda broker=broker: self._of_broker(broker))  # type: ignore[misc]
+            told = self._tried(f"topics of {broker}", partial(self._of_broker, broker))
             found |= told or {}
         return found
 
@@ -223,7 +224,7 @@ class _Looking:
                 still = self._owned(broker)
                 with OwnerReader(self._settings, broker) as owner:
                     for name in (each for each in asked if bundle_of[each] in still):
-                        told = self._tried(name, lambda name=name: owner.statistics(name))  # type: ignore[misc]
+                        told = self._tried(name, partial(owner.statistics, name))
                         if told is not None:
                             found[name] = {each: told.subscriptions[each].is_replicated for each in told.subscriptions}
         return found

@@ -18,7 +18,7 @@ from pulsar_steward.pulsar.owner import InternalDetail
 from pulsar_steward.pulsar.statistics import bundles_in, clients_by_bundle
 from tests.cases import row_by_row
 
-FULL = {
+FULL: dict[str, Any] = {
     "publishers": [{"producerId": 3, "metadata": {}}],
     "replication": {},
     "subscriptions": {
@@ -116,7 +116,7 @@ def test_a_figure_that_is_no_number_costs_itself_alone(figure: bytes, large: int
 
 def test_a_name_like_such_a_figure_stays_what_it_is() -> None:
     """Names are kept as they are, also in a document with such a figure."""
-    named = {**FULL, "subscriptions": {"a:NaN,": FULL["subscriptions"]["s1"]}}  # type: ignore[index]  # FULL is a document
+    named = {**FULL, "subscriptions": {"a:NaN,": FULL["subscriptions"]["s1"]}}
     document = {"acme/orders": {"0x00000000_0xffffffff": {"persistent": {'"x":NaN,': named}}}}
     (only,) = bundles_in(json.dumps(document).encode().replace(b'"msgRateIn": 0.9', b'"msgRateIn":NaN'), "b:1")
     ((name, topic),) = only.topics.items()

@@ -183,7 +183,7 @@ def test_whoever_ends_the_command_ends_every_process(tmp_path: Path) -> None:
                 processes.extend(each for each in children if "checkup" in each.cmdline())
                 raise KeyboardInterrupt
 
-        unusable = FleetTarget("c", None, {**members[0].variables, "STEWARD_ADMIN_URLS": ""})  # type: ignore[dict-item]
+        unusable = FleetTarget("c", None, {**(members[0].variables or {}), "STEWARD_ADMIN_URLS": ""})
         with pytest.raises(KeyboardInterrupt):
             side_by_side([*members, unusable], [], 3, 60, interrupted)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.policy.schema import Policy
 
 TOPIC = "persistent://shop/events/orders"
 LOSS = Loss(topics=(TopicLoss(topic=TOPIC, messages=2_000, bytes=200_000),), messages=5_000, bytes=262_144)
@@ -263,9 +264,9 @@ LOW, HIGH = f"{TC_NAMESPACE}/0x00000000_0x80000000", f"{TC_NAMESPACE}/0x80000000
     (RaiseCoordinators(before=5, after=5), TO_FIVE, "5 are not more than 5"),
     (RaiseCoordinators(before=5, after=2), TO_FIVE, "2 are not more than 5"),
 )
-def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, policy: object, reason: str) -> None:
+def test_what_is_too_much_or_no_raise_is_vetoed(change: RaiseCoordinators, policy: Policy, reason: str) -> None:
     facts, _ = a_look()
-    result = CoordinatorLimit().check(a_step(change), facts, policy)  # type: ignore[arg-type]  # as `a_policy` gives it
+    result = CoordinatorLimit().check(a_step(change), facts, policy)
     assert (result.passed, result.reason) == (False, reason)
 
 
