@@ -26,6 +26,7 @@ FILES = {
             "permissions.md",
             "restart.md",
             "start.md",
+            "upgrade.md",
             "versions.md",
         )
     },
