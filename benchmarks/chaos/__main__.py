@@ -110,8 +110,10 @@ def run_all(
         # Brokers of 5.0.1 delete the archive that is never replicated after a minute, as if nobody needed it.
         kept = {"brokerDeleteInactiveTopicsEnabled": "false"}
         brokers, bookie = dict(COMMON_SETTINGS) | SMALL_LEDGERS | kept, ADMIN_API
-        options = LabOptions(hosts="distinct", broker_settings=brokers, bookie_settings=bookie)
-        lab = open_parts.enter_context(running_lab("chaos", home=home, pulsar_version=pulsar, **options))
+        options = LabOptions(
+            hosts="distinct", broker_settings=brokers, bookie_settings=bookie, pulsar_version=pulsar
+        )
+        lab = open_parts.enter_context(running_lab("chaos", home=home, **options))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()
         open_parts.callback(detour.close)
