@@ -81,10 +81,10 @@ def document(chaos: Chaos, pulsar: str | None, before: str) -> str:
         outcomes = [outcome for each in chaos.runs for outcome in each.outcomes]
         calls = f"{_calls(chaos.runs)} changing calls"
         if "done" in outcomes and not _calls(chaos.runs):
-            calls = "no calls compared, as none is read from its brokers' request logs"
+            calls = "request logs told no call to compare"
         others.append(
-            f"- Pulsar {pulsar}, {chaos.date}, seed {chaos.seed}: {len(chaos.runs)} runs, {len(outcomes)} outcomes of"
-            f" steps, {calls}, {len(chaos.violations)} violations."
+            f"- Pulsar {pulsar}, {chaos.date}, seed {chaos.seed}: {len(chaos.runs)} runs, {len(outcomes)} outcomes,"
+            f" {len(chaos.violations)} violations; {calls}."
         )
     return whole + (ON_OTHERS + "\n".join(sorted(others)) + "\n" if others else "")
 
