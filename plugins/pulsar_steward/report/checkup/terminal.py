@@ -84,7 +84,7 @@ def verdict(outcome: CheckupOutcome, counts: Counts, troubles: Sequence[TroubleR
         case CheckupOutcome.HEALTHY:
             unknown = counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
-            return f"nothing found{rest}" if rest else "healthy"
+            return f"healthy{rest}"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
 
