@@ -269,7 +269,7 @@ def test_two_people_are_demanded_of_no_fewer_than_two(rules: dict[str, Any]) -> 
 def test_an_empty_list_lets_nobody_in(users: list[str]) -> None:
     """A kind's empty list is refused, as it may mean everyone or nobody; one that is recorded widens nothing."""
     rules = {"assigned_users": users, "assigned_users_by_kind": {"retention": []}}
-    with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list says neither"):
+    with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list is not allowed"):
         ApprovalPolicy.model_validate(rules)
     recorded = RecordedPolicy.decoded(msgspec.json.encode({"approval": rules}))
     assert recorded.approval.terms(("retention",), Risk.LOW).users == (frozenset(users) or None)
