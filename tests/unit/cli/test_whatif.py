@@ -129,7 +129,7 @@ def test_what_the_others_would_miss(steward: Steward, tmp_path: Path, golden: Go
     (["--add-cluster", "south=1", "--add-cluster", "south=2"], "south is given twice"),
     (["--remove-brokers", "east=1@eu"], "give it as NAME=NUMBER"),
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
-    (["--traffic", "nan"], "greater than or equal to 0"),
+    (["--traffic", "nan"], "--traffic: has to be 0 or more"),
     (["--lose", "nowhere"], "members are east, west"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
     (["--logical", "orders"], "none is declared"),
