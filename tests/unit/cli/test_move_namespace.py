@@ -21,6 +21,7 @@ from lab.simulator import (
 from lab.simulator.faults import Answer
 from pulsar_steward.collect.namespace import MAX_ASKED
 from tests.cases import row_by_row
+from tests.unit.planners.clusters.members import Held, write_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,13 +97,15 @@ def test_a_move_that_has_just_begun(steward: Steward, tmp_path: Path, golden: Go
 
 
 def test_a_move_that_is_done(steward: Steward, tmp_path: Path) -> None:
-    """All is ready but the ceilings, which only snapshots tell, where no time of emptiness is asked for."""
+    """All is ready where no time of emptiness is asked for, and snapshots tell of the ceilings."""
     kept = SubscriptionSpec("billing", replicated=True)
     source = cluster("east", "west", topic("west", kept), policies=BOTH)
     busy = SubscriptionSpec("billing", consumers=3, replicated=True)
     target = cluster("west", "east", topic("east", busy, producers=2), policies=BOTH)
-    ended = moved(steward, tmp_path, source, target, "--empty-minutes", 0, "--json")
-    assert standings(ended) == ["cannot be told", *["ready"] * 7]
+    for name in ("east", "west"):
+        write_member(tmp_path / "shelf", name, {NAMESPACE: Held(2, 10, ("east", "west"))})
+    ended = moved(steward, tmp_path, source, target, "--snapshots", tmp_path / "shelf", "--empty-minutes", 0, "--json")
+    assert (ended.code, standings(ended)) == (0, ["ready"] * 8)
     document = json.loads(ended.out)
     assert (document["format"], document["version"]) == ("pulsar-steward/move-namespace", 1)
     assert (document["namespace"], document["source"], document["target"]) == (NAMESPACE, "east", "west")
@@ -157,6 +160,27 @@ def test_the_source_is_the_one_that_serves_it(steward: Steward, tmp_path: Path) 
         assert (several.code, "east, west serve shop/orders: name the one" in several.err) == (2, True)
         wrong = steward("move-namespace", NAMESPACE, "--to", "west", "--from", "south", *common)
         assert (wrong.code, "south has no namespace shop/orders" in wrong.err) == (2, True)
+        assert "east, west serve shop/orders" in wrong.err
+        for options in ((), ("--from", "east")):
+            nowhere = steward("move-namespace", "shop/nope", "--to", "west", *options, *common)
+            assert (nowhere.code, nowhere.out) == (2, "")
+            assert "no cluster of the fleet has shop/nope: check the name" in nowhere.err
+        south.faults.add(Fault(Answer(401, "Authentication required"), path="configuration", times=None))
+        unclear = steward("move-namespace", NAMESPACE, "--to", "west", *common)
+        assert (unclear.code, unclear.out) == (2, "")
+        said = "south could not be asked whether it serves the namespace: name the source by --from"
+        assert said in " ".join(unclear.err.split())
+
+
+def test_there_is_nothing_to_move_where_the_target_alone_serves_it(steward: Steward, tmp_path: Path) -> None:
+    with (
+        running_simulator(cluster("west", "east", topic("east"), policies=BOTH)) as west,
+        running_simulator(cluster("east", "west")) as east,
+        running_simulator(cluster("south", "west")) as south,
+    ):
+        fleet = fleet_of(tmp_path, east=east, west=west, south=south)
+        ended = steward("move-namespace", NAMESPACE, "--to", "west", "--fleet", fleet, "--snapshots", tmp_path)
+    assert (ended.code, "west alone serves shop/orders: there is nothing to move" in ended.err) == (2, True)
 
 
 @row_by_row(
