@@ -74,6 +74,33 @@ def test_the_same_for_programs(steward: Steward, shelf: Path) -> None:
     assert (told["primary"], told["unserved"], bool(told["unknown"])) == (None, [], True)
 
 
+@row_by_row(
+    "options, said",
+    (["--traffic", "40"], ["2 members stay over their ceiling: 4 namespaces have no place"]),
+    (["--add-namespace", "acme/x=999999"], ["acme/x has no place"]),
+    (
+        ["--remove-cluster", "west"],
+        [
+            "west cannot leave: iot/x and shop/y have no place",
+            "1 member stays over its ceiling: 3 namespaces have no place",
+        ],
+    ),
+)
+def test_what_does_not_fit_is_said_first(steward: Steward, shelf: Path, options: list[str], said: list[str]) -> None:
+    """With an exit code for scripts; and that no growth is known of a member is not that nothing is."""
+    ended = steward("whatif", "--snapshots", shelf, *options)
+    assert (ended.code, ended.out.partition("\n\n")[0].splitlines()) == (1, said)
+    assert not [line for line in ended.out.splitlines() if line.startswith(("east ", "west ")) and "?" in line]
+    told = json.loads(steward("whatif", "--snapshots", shelf, *options, "--json").out)
+    assert (told["fits"], told["misfits"]) == (False, said)
+    assert steward("whatif", "--snapshots", shelf).code == 0
+
+
+def test_a_move_to_a_new_member_warns_of_what_is_not_known_of_it(steward: Steward, shelf: Path) -> None:
+    ended = steward("whatif", "--snapshots", shelf, "--add-cluster", "new=5000", "--traffic", "3")
+    assert "whether new has the CPU for it is not known" in " ".join(ended.out.split())
+
+
 def test_members_are_the_clusters_at_home(
     steward: Steward, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +143,7 @@ def test_what_the_others_would_miss(steward: Steward, tmp_path: Path, golden: Go
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
     (["--traffic", "nan"], "greater than or equal to 0"),
     (["--lose", "nowhere"], "members are east, west"),
+    (["--lose", "west", "--add-cluster", "x=5", "--traffic", "2"], "leave out --add-cluster, --traffic"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
     (["--logical", "orders"], "none is declared"),
 )
