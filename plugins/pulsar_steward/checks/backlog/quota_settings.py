@@ -52,7 +52,10 @@ BACKLOG_QUOTA_MISSING = RowCheck(
     title="No backlog quota bounds the topics of a namespace",
     advice=(
         "Find the subscription that holds the backlog, and delete it if nobody needs it.",
-        "Set a size quota well above the present backlog: `pulsar-admin namespaces set-backlog-quota NS`.",
+        (
+            "Set a size quota well above the present backlog:"
+            " `pulsar-admin namespaces set-backlog-quota NS -l LIMIT -p POLICY`."
+        ),
         "Choose its policy with the topic's owners: producer_* stops producers, eviction loses messages.",
         "Keep the quota below the retention, in size and in time.",
     ),
@@ -178,7 +181,10 @@ COMPACTION_OVER_QUOTA = RowCheck(
     order=45,
     title="Topics are compacted only after their quota is full",
     advice=(
-        "Lower the compaction threshold well below the quota: `pulsar-admin namespaces set-compaction-threshold NS`.",
+        (
+            "Lower the compaction threshold well below the quota:"
+            " `pulsar-admin namespaces set-compaction-threshold NS -t SIZE`."
+        ),
         "Have topics that are full compacted now: `pulsar-admin topics compact TOPIC`.",
         "Set no threshold where topics are not meant to be compacted.",
     ),
@@ -258,7 +264,7 @@ TTL_BEFORE_QUOTA = RowCheck(
     title="Messages expire before their age quota can act",
     advice=(
         "Decide with the topics' owners which is meant: losing old messages (TTL) or stopping producers (quota).",
-        "Raise the TTL above the quota's time, or remove it: `pulsar-admin namespaces set-message-ttl NS`.",
+        "Raise the TTL above the quota's time, or remove it: `pulsar-admin namespaces set-message-ttl NS -ttl TIME`.",
         "Otherwise remove the age quota, which protects nothing: `pulsar-admin namespaces remove-backlog-quota NS`.",
     ),
     source="docs/checks/ttl-before-quota.md",

@@ -129,7 +129,10 @@ BACKLOG_NEAR_QUOTA = Check(
         "Find out why a subscription lags: consumers missing, blocked, slow, or without permits.",
         "Delete an application's subscription if nobody needs it: `pulsar-admin topics unsubscribe TOPIC -s SUB`.",
         "Expire messages that may be lost: `pulsar-admin topics expire-messages TOPIC -s SUB -t AGE`.",
-        "Raise the quota, below the retention, if bookies have room: `pulsar-admin namespaces set-backlog-quota NS`.",
+        (
+            "Raise the quota, below the retention, if bookies have room:"
+            " `pulsar-admin namespaces set-backlog-quota NS -l LIMIT -p POLICY`."
+        ),
         "Never lower a quota that is nearly full.",
         "Unload, split or restart nothing that holds this topic until its backlog is down.",
     ),
@@ -199,7 +202,10 @@ PRODUCER_HOLD_RESTART_RISK = RowCheck(
     advice=(
         "Restart no broker and unload or split no bundle that holds this topic until its backlog is down.",
         "Bring the backlog down: more or faster consumers, or mend the replication or compaction that holds it.",
-        "If a restart cannot wait, raise the quota below the retention: `pulsar-admin topics set-backlog-quota TOPIC`.",
+        (
+            "If a restart cannot wait, raise the quota below the retention:"
+            " `pulsar-admin topics set-backlog-quota TOPIC -l LIMIT -p POLICY`."
+        ),
         "Never lower the quota of a topic in this state.",
     ),
     source="docs/checks/producer-hold-restart-risk.md",
@@ -344,7 +350,7 @@ QUOTA_STUCK = RowCheck(
         "If that is pulsar.dedup, wait for its next snapshot (brokerDeduplicationSnapshotIntervalSeconds).",
         "If a subscription holds a single unacknowledged message in front of others, have it consumed or skip it.",
         "Only if no cursor holds anything, which cures it for a while: `pulsar-admin topics unload TOPIC`.",
-        "As a stopgap raise the quota: `pulsar-admin topics set-backlog-quota TOPIC`.",
+        "As a stopgap raise the quota: `pulsar-admin topics set-backlog-quota TOPIC -l LIMIT -p POLICY`.",
     ),
     source="docs/checks/quota-stuck.md; apache/pulsar#15609, apache/pulsar#8184",
     scope=Scope.NAMESPACE,

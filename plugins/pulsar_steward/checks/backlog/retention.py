@@ -115,8 +115,14 @@ RETENTION_TOO_LONG = RowCheck(
     title="Consumed messages are stored for far longer than anything needs",
     advice=(
         "Ask the topics' owners how far back they read again: that, and not a habit, is what retention is for.",
-        "Lower it above quota and outage, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
-        "If it is needed, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
+        (
+            "Lower it above quota and outage, which deletes what is over it:"
+            " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
+        ),
+        (
+            "If it is needed, offload old ledgers to tiered storage:"
+            " `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`."
+        ),
     ),
     source="docs/checks/retention-too-long.md; docs/knowledge.md B",
     scope=Scope.NAMESPACE,
@@ -196,8 +202,11 @@ RETENTION_UNBOUNDED = RowCheck(
     title="Messages are retained for ever",
     advice=(
         "Ask the topics' owners whether consumed messages are really needed for ever.",
-        "If not, bound it in time or size, which deletes what is over it: `pulsar-admin namespaces set-retention NS`.",
-        "If so, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
+        (
+            "If not, bound it in time or size, which deletes what is over it:"
+            " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
+        ),
+        "If so, offload old ledgers: `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`.",
         "Watch the bookies' disks.",
     ),
     source="docs/checks/retention-unbounded.md",
@@ -324,7 +333,7 @@ RETENTION_TOO_SHORT = Check(
     order=80,
     title="The retention leaves little room over the quota or the backlog",
     advice=(
-        "Raise the retention well above the quota: `pulsar-admin namespaces set-retention NS`.",
+        "Raise the retention well above the quota: `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`.",
         "Bring the slowest subscription up to date: once it has acknowledged, no history is left to go back to.",
         "Set size and time: where both are set, the tighter one holds.",
     ),
@@ -372,7 +381,10 @@ OFFLOAD_FAILING = RowCheck(
     order=95,
     title="A namespace is set to offload old ledgers, and that fails",
     advice=(
-        "Name a driver, and install its offloader on every broker: `pulsar-admin namespaces set-offload-policies NS`.",
+        (
+            "Name a driver, and install its offloader on every broker:"
+            " `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`."
+        ),
         "Read the owner's log for the failure: credentials, bucket, region, network.",
         "Have one topic offloaded by hand and look: `pulsar-admin topics offload-status TOPIC`.",
         "Watch the bookies' disks meanwhile: nothing is freed.",
