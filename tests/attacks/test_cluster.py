@@ -57,7 +57,7 @@ def test_what_tasks_hand_on_does_not_choose_the_cluster(site: Worksite, other: S
 @pytest.mark.parametrize("handed_on", [{}, {"plan_id": 7, "batch_id": "b1", "label": ""}, {"plan_id": ["p"]}])
 def test_what_tasks_hand_on_is_refused_where_it_names_no_batch(handed_on: dict[str, str]) -> None:
     """Data that tasks hand on is refused with a configuration error if it names no batch."""
-    with pytest.raises(ConfigurationError, match="names no batch"):
+    with pytest.raises(ConfigurationError, match="no valid name of a batch"):
         BatchRef.read(handed_on)
 
 
@@ -125,7 +125,10 @@ def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
     applied = what_was_done(site.ledger, plan.plan_id, "b1")
-    with LiveReader(replace(site, simulator=other).settings) as look, pytest.raises(Refused, match="was done in local"):
+    with (
+        LiveReader(replace(site, simulator=other).settings) as look,
+        pytest.raises(Refused, match="was carried out in local"),
+    ):
         rollback_plan(site.ledger, look, site.policy, applied, site.clock())
 
 

@@ -206,7 +206,9 @@ def test_two_connections_that_lead_to_two_clusters_change_neither(
         urls[elsewhere] = other.admin_urls
         defined(ADMIN, password=LOOKING, extra={"urls": urls[ADMIN], "no_policy_file": True})
         defined(CHANGE, password=CHANGING, extra={"urls": urls[CHANGE]})
-        with pytest.raises(Refused, match=rf"{CHANGE}' leads to .*{ADMIN}' to .*name addresses of one cluster"):
+        with pytest.raises(
+            Refused, match=rf"{CHANGE}' leads to .*{ADMIN}' to .*give both the addresses of one cluster"
+        ):
             batches.apply_batch(ref, RUN)
         assert (other.requests.writes(), looked_at.untouched()) == ((), True)
     (outcome,) = looked_at.ledger.outcomes(ref.plan_id, "b1")

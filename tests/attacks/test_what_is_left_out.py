@@ -162,7 +162,7 @@ def test_a_topic_that_statistics_do_not_show_yet_is_no_empty_bundle(
     monkeypatch.setattr("pulsar_steward.apply.live_cluster.SPARE_SECONDS", 0.1)
     outcome = moved(tmp_path, topic, told=told, backlog_quota_map=QUOTA)
     assert outcome.outcome == "refused"
-    assert "not in the statistics of" in outcome.reason
+    assert "in its statistics yet" in outcome.reason
     assert "try again in a minute" in outcome.reason
 
 
@@ -206,7 +206,7 @@ def test_a_way_back_waits_until_the_new_owner_tells_what_it_disturbs(
                 return rollback.rollback_plan(site.ledger, look, site.policy, done, site.clock())
 
         monkeypatch.setattr(rollback, "sleep", waited.append)
-        with pytest.raises(Refused, match="not in the statistics of"):
+        with pytest.raises(Refused, match="in its statistics yet"):
             planned()
 
         def shown(seconds: float) -> None:

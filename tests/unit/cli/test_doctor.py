@@ -87,10 +87,10 @@ def test_a_wrong_port(steward: Steward) -> None:
 
 
 def test_a_missing_token(steward: Steward) -> None:
-    """The line on the address names the option, and says that nothing was sent."""
+    """The line on the address says that nothing was sent, and its remedy names the option."""
     with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
-    assert "--token-file" in address_line(ended)["words"]
+    assert "--token-file" in address_line(ended)["remedy"]
     assert "no credentials were sent" in address_line(ended)["words"]
 
 
