@@ -6,6 +6,7 @@ topic or namespace that it serves, or of those that would take over.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,8 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.facts.room import limits_after_loss
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.finding import Outlook, QuotaFigures, Severity
+from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.trouble import is_topic
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
 from pulsar_steward.planners.restarts.model import RestartReason, RestartVerdict, State
 
@@ -140,8 +143,8 @@ def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterato
         found = [each for each in listed if broker is None or _matters(each, risk, broker, facts)]
         if found:
             stopping = [each for each in found if _stops(each, risk)]
-            worst, more = (stopping or found)[0], len(found) - 1 + _uncounted(check_id, risk, broker, facts)
-            words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{f' And {more:,} more.' if more else ''}"
+            worst, also = (stopping or found)[0], _also(len(found) - 1, _uncounted(check_id, risk, broker, facts), broker)
+            words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{also}"
             state = State.STOP if stopping else State.SOON
             yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
@@ -152,7 +155,8 @@ def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterato
                 state = State.UNKNOWN if needed else State.NOTE
                 yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif broker is not None and (more := _uncounted(check_id, risk, broker, facts)):
-            words = f"{risk.why} Of {counted(more, 'finding')} that are only counted, some may be of its topics."
+            words = f"{risk.why} Up to {counted(more, 'finding')} may be about its topics: beyond the listed ones they are"
+            words += " only counted, by namespace."
             yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
 
 
@@ -195,10 +199,20 @@ def _share_hosts(facts: RestartFacts) -> bool:
     return any(len(names) > 1 for names in brokers_by_host(facts.brokers).values())
 
 
+def _also(listed: int, uncounted: int, broker: str | None) -> str:
+    """A sentence on further findings: those listed, and those that are only counted, which may be another broker's."""
+    if broker is None or not uncounted:
+        more = listed + uncounted
+        return f" And {more:,} more." if more else ""
+    if not listed:
+        return f" Up to {uncounted:,} more, which are only counted."
+    return f" And {listed:,} more, up to {listed + uncounted:,} with those that are only counted."
+
+
 def _uncounted(check_id: str, risk: RestartRisk, broker: str | None, facts: RestartFacts) -> int:
     """Number of findings that are only counted, and may be of this broker and severe enough to stop its restart.
 
-    Without a broker, the number of all of them.
+    They are at most as many as it has topics or subscriptions that are not listed. Without a broker, the number of all.
     """
     verdict, listed = facts.verdicts.get(check_id), facts.findings.get(check_id, [])
     if verdict is None or any(each.figures.get(risk.harmed) == 0 for each in listed):  # less bad ones harm nobody
@@ -208,12 +222,15 @@ def _uncounted(check_id: str, risk: RestartRisk, broker: str | None, facts: Rest
     if risk.whom is not Whom.OWN or risk.stops is None:
         return 0
     severities = [each.severity for each in listed]
-    unlisted = verdict.unlisted({each: severities.count(each) for each in Severity})
-    return sum(
-        number
-        for (severity, namespace), number in unlisted.items()
-        if severity.rank >= risk.stops.rank and (not namespace or broker in facts.owners.get(namespace, ()))
-    )
+    unlisted: Counter[str] = Counter()
+    for (severity, namespace), number in verdict.unlisted({it: severities.count(it) for it in Severity}).items():
+        unlisted[namespace] += number if severity.rank >= risk.stops.rank else 0
+    of_topics = bool(listed) and all(is_topic(each.subject) and " subscription " not in each.subject for each in listed)
+    served = [each for each in facts.served if each.broker == broker]
+    has = {each.namespace: each.topics if of_topics else each.subscriptions for each in served}
+    own = Counter(namespace_of(each.subject) for each in listed if facts.is_about(each.subject, broker))
+    left = Counter(has) - own
+    return min(unlisted.pop("", 0) + sum(min(number, left[name]) for name, number in unlisted.items()), left.total())
 
 
 def _named(facts: RestartFacts, broker: str) -> str:

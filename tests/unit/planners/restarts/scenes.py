@@ -53,7 +53,13 @@ def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: A
         {"coordinator": each, "position": 0, "bundle": "b", "broker": broker(each % 3), "broker_known": True}
         for each in range(16)
     ]
+    places = [(ORDERS, broker(number), f"t{number}-{each}") for number in range(3) for each in range(10)]
+    topics = [
+        {"topic": f"persistent://{name}/{topic}", "namespace": name, "broker": owner, "subscriptions": 2}
+        for name, owner, topic in (*places, (SHOP, broker(1), "cart"))
+    ]
     usual: dict[str, Any] = {
+        "topics": topics,
         "bundles": bundles,
         "brokers": brokers,
         "namespaces": [{"namespace": name, "bundles": 3, "boundaries": []} for name in (ORDERS, SHOP)],

@@ -121,6 +121,24 @@ def test_what_is_not_told_is_no_yes(tmp_path: Path, tables: dict[str, Any], unkn
     assert states == {number: State.UNKNOWN if number in unknown else State.NOTE for number in range(3)}
 
 
+@row_by_row(
+    "more, unlisted, said",
+    (0, {"": 600}, "Up to 21 more, which are only counted."),
+    (2, {"": 600}, "And 2 more, up to 21 with those that are only counted."),
+    (2, {SHOP: 600}, "And 2 more, up to 4 with those that are only counted."),
+    (2, {"acme/else": 600}, "And 2 more."),
+)
+def test_what_is_only_counted_is_bounded_by_what_the_broker_has(
+    tmp_path: Path, more: int, unlisted: dict[str, int], said: str
+) -> None:
+    """Ten topics of orders with two subscriptions each, and one of a shop, where the cluster has 600 findings more."""
+    listed = [f"{topic_on(1)} subscription s{each}" for each in range(more + 1)]
+    findings = [a_finding("critical", "ack-holes", subject=each, evidence="So it is.") for each in listed]
+    tables = judged("ack-holes", "found", 600, critical=unlisted) | {"findings": findings}
+    words = words_on(verdict_on(write_calm(tmp_path / "s", **tables), 1), "ack-holes")
+    assert words.partition("So it is. ")[2] == said
+
+
 def test_a_broker_that_does_not_answer_stops_the_others(tmp_path: Path) -> None:
     """Of itself nothing is known; checks that could not judge for it are one reason."""
     rows = [
