@@ -1,4 +1,4 @@
-"""Facts about the restart of a broker, from a diagnosed snapshot; of tables that grow with topics only sums are read."""
+"""Facts about the restart of a broker, from a diagnosed snapshot; of tables that grow with topics only sums."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class RestartFacts(msgspec.Struct, frozen=True, kw_only=True):
         isolation: Isolation policies, with every broker's load.
         owners: Brokers that own a bundle of a namespace, by namespace.
         bundles: Bundles with their owners, of namespaces with a topic that has a finding.
+        topics: Number of loaded topics without heartbeats, by broker that was read.
         served: What each broker serves, without brokers' heartbeats.
     """
 
@@ -81,6 +82,7 @@ class RestartFacts(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation | Unknown
     owners: dict[str, frozenset[str]] = {}
     bundles: dict[str, tuple[tuple[BundleRange, str], ...]] = {}
+    topics: dict[str, int] = {}
     served: tuple[Served, ...] = ()
 
     def is_about(self, subject: str, broker: str) -> bool:
@@ -123,5 +125,6 @@ def restart_facts(snapshot: Snapshot) -> RestartFacts:
         isolation=isolation_of(snapshot),
         owners={row.namespace: row.owners for row in snapshot.select(_OWNERS, _Owners)},
         bundles={name: tuple(rows) for name, rows in bundles.items()},
+        topics=snapshot.topics_by_broker(),
         served=tuple(snapshot.select(_SERVED, Served)),
     )
