@@ -126,8 +126,9 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
         reasons += [*_joined(of_checks, facts), *_of_broker(facts, broker), *_takers(facts, broker, policy)]
     else:
         failure = (facts.brokers[broker].failure or "no answer").removesuffix(".")
-        words = f"It is down or cannot be reached ({failure}). What it holds is not known. If it hangs, it serves nothing, and a restart is the cure."
-        reasons.append(_reason(UNREACHABLE, words, State.UNKNOWN))
+        words = f"It is down or cannot be reached ({failure}). What it holds is not known."
+        cure = "If it hangs, it serves nothing, and a restart is the cure."
+        reasons.append(_reason(UNREACHABLE, f"{words} {cure}", State.UNKNOWN))
     order = list(State)
     return RestartVerdict(
         broker=broker,

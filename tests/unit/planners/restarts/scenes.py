@@ -43,8 +43,8 @@ def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: A
     ]
     bundles.append({"namespace": SHOP, "bundle": "0x00000000_0xffffffff", "owner": broker(1), "topics": 1})
     brokers = [
-        {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 + (number == 1), "pulsar_version": "4.0.7"}
-        | {"producers": 4, "consumers": 5, "cpu_percent": 20.0, "read_milliseconds": 3}
+        {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 + (number == 1)}
+        | {"pulsar_version": "4.0.7", "producers": 4, "consumers": 5, "cpu_percent": 20.0, "read_milliseconds": 3}
         for number in range(3)
     ]
     away = {"others": 2, "bundles": 3, "topics": 10, "delayed_messages": 0, "session_seconds": 30.0}
