@@ -78,10 +78,13 @@ def document(chaos: Chaos, pulsar: str | None, before: str) -> str:
     if pulsar is None:
         whole = markdown(chaos)
     else:
-        steps = sum(len(each.outcomes) for each in chaos.runs)
+        outcomes = [outcome for each in chaos.runs for outcome in each.outcomes]
+        calls = f"{_calls(chaos.runs)} changing calls"
+        if "done" in outcomes and not _calls(chaos.runs):
+            calls = "request logs told no call to compare"
         others.append(
-            f"- Pulsar {pulsar}, {chaos.date}, seed {chaos.seed}: {len(chaos.runs)} runs, {steps} outcomes of steps,"
-            f" {_calls(chaos.runs)} changing calls, {len(chaos.violations)} violations."
+            f"- Pulsar {pulsar}, {chaos.date}, seed {chaos.seed}: {len(chaos.runs)} runs, {len(outcomes)} outcomes,"
+            f" {len(chaos.violations)} violations; {calls}."
         )
     return whole + (ON_OTHERS + "\n".join(sorted(others)) + "\n" if others else "")
 

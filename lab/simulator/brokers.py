@@ -121,6 +121,11 @@ async def tenant(request: Request) -> Response:
     """One tenant: its document, and its creation."""
     state, name = here(request).state, request.path_params["tenant"]
     if request.method == "PUT":
+        asked = set(json.loads(await request.body() or b"{}").get("allowedClusters") or ())
+        if not asked:
+            raise Refusal(412, "Clusters cannot be empty or blank")
+        if asked - {state.spec.cluster, *state.spec.others}:
+            raise Refusal(412, "Clusters do not exist")
         if name in state.tenants:
             raise Refusal(409, "Tenant already exist")
         state.tenants.add(name)

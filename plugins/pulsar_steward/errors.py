@@ -231,15 +231,18 @@ class NotAllowed(StatusError):
 
     Attributes:
         why: Which credentials were sent, from where, and what is wrong with them, as far as that is known.
+        remedy: What to do about it; the message ends with it.
     """
 
-    def __init__(self, method: str, path: str, broker: str, reason: str, status: int, why: str = "") -> None:
+    def __init__(
+        self, method: str, path: str, broker: str, reason: str, status: int, why: str = "", remedy: str = ""
+    ) -> None:
         super().__init__(method, path, broker, reason, status)
-        self.why = why
-        self.args = (*self.args, why)
+        self.why, self.remedy = why, remedy
+        self.args = (*self.args, why, remedy)
 
     def _message(self) -> str:
-        return "; ".join(filter(None, [super()._message(), self.why]))
+        return "; ".join(filter(None, [super()._message(), self.why, self.remedy]))
 
 
 class NotFound(StatusError):

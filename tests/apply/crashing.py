@@ -64,7 +64,7 @@ class DyingJournal(Journal):
 def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
     """Carries the batch out, as far as the process lives."""
     engine = ledger_at(url)
-    # As a retry has it: the policy under which was planned.
+    # As a retry has it: the policy of the plan.
     ledger = LedgerReader(engine)
     policy = Policy.model_validate(ledger.policy(ledger.plan(plan_id).policy_digest).sections)
     settings = AdminSettings(urls=admin_urls, limits=policy.admin)

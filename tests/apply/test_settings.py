@@ -337,7 +337,7 @@ def test_a_quota_that_evicts_is_not_set_over_them(tmp_path: Path, name: SettingN
     limit = {"limit_bytes": GIB} if name is SIZE else {"limit_seconds": 3600}
     topics = (TopicSpec("a", subscriptions=(READ,)), TopicSpec("b", subscriptions=(STUCK,)), TopicSpec("c"))
     row = outcome_on(tmp_path, not_loaded(*topics), a_quota(name, limited(QuotaPolicy.EVICT, **limit)))
-    assert_done_unless(row, f"what 2 topics of {NAMESPACE} hold is not known")
+    assert_done_unless(row, f"2 topics of {NAMESPACE} are not loaded (")
     assert f"(persistent://{NAMESPACE}/a)" in row.reason
 
 

@@ -49,7 +49,7 @@ def test_an_answer_to_no_question_is_void(site: Worksite) -> None:
     """An approval is refused if no question was recorded for it."""
     plan = site.plan(site.move(0))
     site.writes.record_answer(site.approval(plan))
-    assert_refused(site, plan, "nobody was asked")
+    assert_refused(site, plan, "no request to person 1")
 
 
 def test_the_first_persons_answer_is_void_where_only_they_are_asked_again(site: Worksite) -> None:
@@ -269,7 +269,7 @@ def test_two_people_are_demanded_of_no_fewer_than_two(rules: dict[str, Any]) -> 
 def test_an_empty_list_lets_nobody_in(users: list[str]) -> None:
     """A kind's empty list is refused, as it may mean everyone or nobody; one that is recorded widens nothing."""
     rules = {"assigned_users": users, "assigned_users_by_kind": {"retention": []}}
-    with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list says neither"):
+    with pytest.raises(ValidationError, match=r"assigned_users_by_kind.retention: an empty list is not allowed"):
         ApprovalPolicy.model_validate(rules)
     recorded = RecordedPolicy.decoded(msgspec.json.encode({"approval": rules}))
     assert recorded.approval.terms(("retention",), Risk.LOW).users == (frozenset(users) or None)

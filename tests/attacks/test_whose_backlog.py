@@ -122,7 +122,7 @@ def test_what_brokers_do_not_expire_is_no_reason(tmp_path: Path, fields: dict[st
 
 
 @pytest.mark.parametrize(
-    ("loaded", "words"), [(True, "244.14 KiB"), (False, "holds is not known")], ids=["loaded", "not loaded"]
+    ("loaded", "words"), [(True, "244.14 KiB"), (False, "is not loaded")], ids=["loaded", "not loaded"]
 )
 @pytest.mark.parametrize(
     "fields", [{"replicators": (WEST,)}, {"dedup_behind": 2500}], ids=["a replicator", "deduplication"]

@@ -48,7 +48,7 @@ REFUSED = {
         ('"shop/[ab]"', "is no namespace"),
         ('"shop/o?ders"', "is no namespace"),
         ('""', "is empty"),
-        ("1", "valid string"),
+        ("1", "has to be a text"),
     ],
     "subscriptions: {protected_topics: [%s]}": [
         ('"persistent://shop/orders/paid-partition-3"', "write persistent://shop/orders/paid,"),

@@ -61,6 +61,9 @@ return [...document.querySelectorAll('a, button, input, select, svg[role=img]')]
     .filter(each => !(each.textContent.trim() || each.ariaLabel || (each.labels && each.labels.length)))
     .map(each => each.outerHTML.slice(0, 120));
 """
+HEADED = "return [...document.querySelectorAll('table.stack tbody .n')].every(each => each.dataset.head)"
+"""True if each number has its column's head with it, which a narrow window shows beside it."""
+
 FETCHED = "return performance.getEntriesByType('resource').map(each => each.name)"
 
 
@@ -170,6 +173,7 @@ def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screen
         opened(browser, f"{shown.url}{path}", width=width)
         browser.save_screenshot(str(screenshots / f"pages-{name}-{width}.png"))
         assert is_within_the_window(browser), path
+        assert browser.execute_script(HEADED), path
 
 
 def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
@@ -215,3 +219,16 @@ def test_fifty_clusters_are_sorted_and_filtered_without_asking_again(browser: Ch
     brought = "return document.getElementById('before') === null"
     wait_until(lambda: browser.execute_script(brought), "the page is brought up to date", 30)
     assert browser.execute_script(rows) == []
+
+
+def test_brokers_are_sorted_by_their_figures(browser: Chrome, shown: Shown) -> None:
+    """By number, however it is written; the filter of findings above them is another table's."""
+    opened(browser, f"{shown.url}/steward/clusters/east")
+    topics = "return [...document.querySelectorAll('.brokers tbody tr')].map(each => each.cells[1].textContent.trim())"
+    head = browser.find_element("xpath", "//table[contains(@class, 'brokers')]//th[button='Topics']")
+    head.find_element("tag name", "button").send_keys(Keys.ENTER)
+    falling = browser.execute_script(topics)
+    assert falling == ["4,000", "2,000", "1,000", "500", "250", "125"]
+    assert head.get_attribute("aria-sort") == "descending"
+    head.find_element("tag name", "button").click()
+    assert browser.execute_script(topics) == falling[::-1]

@@ -61,6 +61,17 @@ def test_what_is_not_there_is_refused_in_words(api: Api, path: str, status: int,
     assert (answer.status_code, answer.json()) == (status, {"reason": reason})
 
 
+@pytest.mark.parametrize(
+    ("clusters", "reason"),
+    [(["local", "nowhere"], "Clusters do not exist"), ([], "Clusters ca")],  # "cannot be empty or blank" in 4.0.7
+)
+def test_a_tenant_of_clusters_that_are_not_known_is_refused(api: Api, clusters: list[str], reason: str) -> None:
+    document = {"adminRoles": [], "allowedClusters": clusters}
+    for tenant in ("strangers", "public"):
+        answer = api.call("PUT", f"/admin/v2/tenants/{tenant}", json=document)
+        assert (answer.status_code, answer.json()["reason"].startswith(reason)) == (412, True)
+
+
 def test_positions_in_a_namespace_that_is_not_there_are_refused(api: Api) -> None:
     bundle = "public/nothing/0x00000000_0x10000000"
     answer = api.call("GET", f"{NAMESPACES}/{bundle}/topicHashPositions")

@@ -89,7 +89,7 @@ def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:
     assert document["about"]["complete"] is False
     assert {each["name"] for each in document["about"]["unread"]} == gone
     assert document["counts"]["checks_clear"] == 0
-    assert "PARTIAL: 2 of what" in partial.stdout
+    assert "PARTIAL: 2 brokers " in partial.stdout
 
 
 def test_a_wrong_token(lab: Lab, tmp_path: Path) -> None:

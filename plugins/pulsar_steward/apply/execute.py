@@ -231,7 +231,7 @@ class _BatchRun:
                 result = self._looked_beside(way, msgspec.to_builtins(begun.before), _given_up(last, attempt))
                 self._record(step, self._looked_after(watch, step, result), intent_id)
                 return
-            log.warning("%s: %s: Pulsar did so by itself, moving it again from there", step.step_id, last.reason)
+            log.warning("%s: %s, not as planned: moving it again from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_beside(self, step: Step, before: dict[str, Any], result: Result) -> Result:

@@ -301,7 +301,7 @@ def _approved_steps(plan: Plan, answer: RecordedAnswer) -> tuple[Step, ...]:
     except KeyError as error:
         raise NotInLedger(f"plan {plan.plan_id} holds no {error}, which the approval names") from error
     if answer.digest != expected:
-        raise Refused("the approval's digest is not that of the plan: the approved steps are not those that would be done")
+        raise Refused("the approval's digest is not that of the plan: other steps were approved than would be done")
     return tuple(step for step in batch.steps if step.step_id in answer.step_ids)
 
 

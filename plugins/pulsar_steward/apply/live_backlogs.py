@@ -252,7 +252,7 @@ class LiveBacklogs:
     def _last_ledger_not_known(self, names: Collection[str]) -> Unknown:
         return Unknown(
             f"{counted(len(names), 'topic of', 'topics of')} {self._holder} {'is' if len(names) == 1 else 'are'} not"
-            f" loaded ({min(names)}), so nothing tells how much they store: run `pulsar-admin topics stats` on each,"
+            f" loaded ({min(names)}), so nothing tells how much is stored: run `pulsar-admin topics stats` on each,"
             " which loads it"
         )
 

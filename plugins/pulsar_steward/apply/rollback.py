@@ -119,9 +119,7 @@ def _same_cluster(reader: LiveReader, applied: Applied) -> ClusterIdentity:
     except AdminError as error:
         raise Refused(f"nothing is taken back, as the cluster cannot be read: {error}") from error
     if not applied.pulsar_cluster.is_same(answers):
-        raise Refused(
-            f"Pulsar cluster {answers} answers, but the batch was carried out in {applied.pulsar_cluster}"
-        )
+        raise Refused(f"Pulsar cluster {answers} answers, but the batch was carried out in {applied.pulsar_cluster}")
     return answers
 
 

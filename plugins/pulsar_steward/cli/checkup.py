@@ -87,12 +87,12 @@ def checkup(
     if json:
         _write(json, as_json(made))
     if STANDARD_OUTPUT not in {html, json}:
-        print_lines(terminal_lines(made, width(), now=datetime.now(UTC), verbose=verbose))
+        print_lines(terminal_lines(made, width(), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
 
 
 def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: Policy) -> "FleetCheckup":
-    from pulsar_steward.cli.fleet import ends_in, members_of, side_by_side
+    from pulsar_steward.cli.fleet import each_once, ends_in, members_of, side_by_side
     from pulsar_steward.report.checkup.fleet import fleet_checkup
 
     members = members_of(fleet, policy)
@@ -100,7 +100,9 @@ def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: 
         given = {"--policy": source.policy, "--keep": folder}
         arguments = [word for name, path in given.items() if path is not None for word in (name, str(path))]
         with progress() as say:
-            clusters = side_by_side(members, arguments, options.at_once, options.seconds, say)
+            looked = side_by_side(members, arguments, options.at_once, options.seconds, say)
+        order = [each.name for each in members]
+        clusters = each_once(folder, sorted(looked, key=lambda each: order.index(each.cluster)))
         made = fleet_checkup(clusters, ends_in(folder, clusters))
     if source.keep:
         tell(f"the snapshots are kept below {source.keep}", err=True)
@@ -143,7 +145,7 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
     """The report, by modules that are loaded once the cluster was read: nobody waits for them to see the first line."""
     from pulsar_steward.planners.from_snapshot import Moves, plan_without_steps, planning_facts_of
     from pulsar_steward.planners.registry import make_plan
-    from pulsar_steward.report.checkup.compose import checkup_of
+    from pulsar_steward.report.checkup.compose import checkup_of, judged_at
 
     plan, logs = plan_without_steps(seen, thresholds), None
     if plan is None:
@@ -151,7 +153,7 @@ def _composed(seen: Snapshot, thresholds: Policy, files: list[Path], access: Clu
     if files:
         with progress() as say:
             logs = read_logs(files, access.secrets(), say)
-    return checkup_of(seen, plan, thresholds, logs)
+    return judged_at(checkup_of(seen, plan, thresholds, logs), datetime.now(UTC))
 
 
 def _span_of(since: str) -> timedelta:

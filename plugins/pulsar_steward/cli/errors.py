@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import TYPE_CHECKING
 
 import typer
@@ -105,8 +106,28 @@ def told_wrong(error: Exception) -> str | None:
     say = getattr(error, "format_message", None)
     if say is None:
         return None
-    words = say()
+    words = _plainly(say())
     return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
+
+
+def _plainly(words: str) -> str:
+    """Words of the library for options as this command line says them."""
+    for pattern, said in _OPTION_WORDS:
+        words = re.sub(pattern, said, words)
+    return words
+
+
+_OPTION_WORDS = (
+    (r"^Missing (?:option|argument|parameter) '\[?([^'\]/ ]+)[^']*'.*$", r"\1 is missing"),
+    (r"^Invalid value for '([^'/ ]+)[^']*': (.*)$", r"\1: \2"),
+    (r"Input should be greater than or equal to (\S+)$", r"has to be \1 or more"),
+    (r"Input should be less than or equal to (\S+)$", r"has to be \1 or less"),
+    (r"Input should be a valid integer.*$", "has to be a whole number"),
+    (r"Input should be a valid number.*$", "has to be a number"),
+    (r"Input should be ", "has to be "),
+    (r"\.$", ""),
+)
+"""Patterns of the libraries' words, and what is said in their place, in this order."""
 
 
 def command_group(words: str) -> typer.Typer:

@@ -24,12 +24,34 @@ from pulsar_steward.runtime.installed_files import installed_files
 CheckId = Annotated[str | None, typer.Argument(metavar="[CHECK_ID]", help="As reports name it; none: lists them all.")]
 
 
+REMEDY_PAGES = {
+    "backlog_quota": "quotas-and-retention",
+    "broker_drain": "drain",
+    "broker_group": "broker-groups",
+    "bundle_balance": "unload",
+    "bundle_split": "split",
+    "persistence": "persistence",
+    "retention": "quotas-and-retention",
+    "subscription_deletion": "subscription-deletion",
+    "tc_balance": "unload",
+    "tc_count": "coordinators",
+    "topic_partitions": "partitions",
+}
+"""Page of each remedy, in docs/remediations."""
+
+
 def explain(check_id: CheckId = None) -> None:
     """Explains a check: what it means, what to do, where that was learned, and its thresholds."""
     if check_id is None:
         print_lines(_all(fitting(width())))
         return
     info = BY_ID.get(check_id) or LOG_CHECKS.get(check_id)
+    if info is None and (of_remedy := REMEDY_PAGES.get(kind := check_id.lower().replace("-", "_"))) is not None:
+        checks = " and ".join(each.check_id for each in BY_ID.values() if each.remedied_by == kind)
+        raise ConfigurationError(
+            f"{kind} is no check but a remedy, which Steward can propose for {checks}: its page is"
+            f" docs/remediations/{of_remedy}.md"
+        )
     if info is None:
         near = difflib.get_close_matches(check_id.lower().replace("_", "-"), [*BY_ID, *LOG_CHECKS], n=3, cutoff=0.5)
         meant = f"did you mean {' or '.join(near)}?" if near else "`steward explain` lists them all"

@@ -27,23 +27,24 @@ from pulsar_steward.cli.snapshot import Target, hidden, settings_of, started
 from pulsar_steward.collect.kafka.settings import KafkaSettings, properties_in
 from pulsar_steward.decoding import decode
 from pulsar_steward.errors import ConfigurationError, StewardError
-from pulsar_steward.model.cluster import named_clusters
+from pulsar_steward.model.cluster import NamedCluster, admin_connection, named_clusters
 from pulsar_steward.model.system import System
 from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.planners.clusters.replication import ReplicationEnd, replication_end
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
-from pulsar_steward.pulsar.settings import VARIABLES
+from pulsar_steward.pulsar.addresses import address_map
+from pulsar_steward.pulsar.settings import VARIABLES, AdminSettings
 from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.report.checkup.fleet import FleetCluster
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pulsar_steward.cli.output import Say
     from pulsar_steward.policy.schema import Policy
-    from pulsar_steward.pulsar.settings import AdminSettings
+    from pulsar_steward.snapshots.read import Snapshot
 
 CONNECTIONS = "connections"
 """Name of the fleet that scheduled runs observe: the clusters in `STEWARD_CLUSTER`, by their connections in Airflow."""
@@ -62,12 +63,14 @@ class FleetTarget(NamedTuple):
         region: Where it runs, if that is said.
         variables: `AdminSettings.in_environment`, or `KafkaSettings.in_environment`; None: it cannot be looked at.
         trouble: Why not.
+        place: Where its keys are, for messages.
     """
 
     name: str
     region: str | None
     variables: Mapping[str, str] | None
     trouble: str = ""
+    place: str = ""
 
 
 def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
@@ -79,7 +82,7 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
     """
     if fleet != CONNECTIONS:
         path = Path(fleet)
-        return [_of_file(each, path, policy) for each in load_fleet(path).clusters]
+        return [_of_file(each, path, policy) for each in load_fleet(path, _unusable).clusters]
     if not os.environ.get(CLUSTER):
         raise ConfigurationError(
             f"{CLUSTER} is not set: name the clusters in it, divided by commas, or a file by --fleet"
@@ -94,9 +97,37 @@ def members_of(fleet: str, policy: Policy) -> list[FleetTarget]:
     # A token among the settings of this process is of another cluster.
     other = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
     return [
-        FleetTarget(each.cluster, each.region, {**other, **each.variables} if each.variables else None, each.trouble)
+        FleetTarget(
+            each.cluster,
+            each.region,
+            {**other, **each.variables} if each.variables else None,
+            each.trouble,
+            f"the connection {admin_connection(each.cluster)}",
+        )
         for each in told
     ]
+
+
+def _unusable(cluster: FleetMember) -> Iterator[tuple[str, str]]:
+    """Keys of a cluster that no look could use, with the reason; no file is read."""
+    ways = [key for key in WHERE[:3] if getattr(cluster, key)]
+    if len(ways) > 1:
+        yield ways[1], f"{' and '.join(ways)} are several kinds of credentials: give one of them"
+    if cluster.client_key and not cluster.client_cert:
+        yield "client_key", "is given without client_cert: give both"
+    if cluster.front_door and cluster.address_map:
+        yield "front_door", "says that no single broker can be reached, and address_map how they are: leave one out"
+    checks: dict[str, Callable[[], object]] = {
+        "admin_url": lambda: AdminSettings(cluster.admin_url or ("http://localhost",)),
+        "kafka": lambda: cluster.kafka is None or KafkaSettings(servers=cluster.kafka),
+        "address_map": lambda: address_map(cluster.address_map),
+        "proxy": lambda: AdminSettings(("http://localhost",), proxy=cluster.proxy),
+    }
+    for key, check in checks.items():
+        try:
+            check()
+        except ConfigurationError as error:
+            yield key, str(error)
 
 
 def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> FleetTarget:
@@ -107,8 +138,9 @@ def _of_file(cluster: FleetMember, path: Path, policy: Policy) -> FleetTarget:
         else:
             variables = _pulsar_of(cluster, path, policy).in_environment(os.environ)
     except StewardError as error:
-        return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error)))
-    return FleetTarget(cluster.name, cluster.region, variables)
+        place = f"{cluster.name} in {path}"
+        return FleetTarget(cluster.name, cluster.region, None, _by_keys(in_one_line(error), place), place)
+    return FleetTarget(cluster.name, cluster.region, variables, place=f"{cluster.name} in {path}")
 
 
 def _kafka_of(cluster: FleetMember, servers: str) -> KafkaSettings:
@@ -128,11 +160,12 @@ def _pulsar_of(cluster: FleetMember, path: Path, policy: Policy) -> AdminSetting
     return replace(settings_of(target), origin=f"`{key}` of {cluster.name} in {path}")
 
 
-def _by_keys(words: str) -> str:
-    """Remedies that name an option name the file's key in its place."""
+def _by_keys(words: str, place: str) -> str:
+    """Remedies that name an option name the key in its place, and once where that is."""
     names = sorted((name for name in FleetMember.model_fields if name != "name"), key=len, reverse=True)
     options = "|".join(re.escape(name.replace("_", "-")) for name in names)
-    return re.sub(rf"--({options})\b", lambda match: f"`{match[1].replace('-', '_')}`", words)
+    keys = re.sub(rf"--({options})\b", lambda match: f"`{match[1].replace('-', '_')}`", words)
+    return re.sub(r"`\w+`(?! of )", lambda match: f"{match[0]} of {place}", keys, count=1) if keys != words else keys
 
 
 class _Running(NamedTuple):
@@ -161,6 +194,8 @@ def side_by_side(
     ended = [FleetCluster.of(each.name, each.region, each.trouble) for each in members if each.variables is None]
     waiting, running = deque(each for each in members if each.variables is not None), list[_Running]()
     say(f"looking at {counted(len(members), 'cluster')}, {at_once:,} at a time")
+    for number, early in enumerate(ended, 1):
+        say(_progress(early, number, len(members)))
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
@@ -171,19 +206,52 @@ def side_by_side(
                 result = _result(each, seconds)
                 running.remove(each)
                 ended.append(FleetCluster.of(each.member.name, each.member.region, result))
-                say(f"{each.member.name}: {ended[-1].health} ({len(ended):,} of {len(members):,} looked at)")
+                say(_progress(ended[-1], len(ended), len(members)))
     finally:
         for each in running:
             each.ending.close()
     return ended
 
 
+def _progress(cluster: FleetCluster, number: int, every: int) -> str:
+    return f"{cluster.cluster}: {cluster.health} ({number:,} of {every:,} looked at)"
+
+
+def each_once(folder: Path, clusters: Sequence[FleetCluster]) -> list[FleetCluster]:
+    """The clusters without those that are another one by another name; it has their names (`FleetCluster.also`).
+
+    Two are one where they have the same identity and list a broker in common: of made-up clusters, such as standalone
+    ones, several may have the same identity.
+    """
+    kept: dict[str, tuple[FleetCluster, NamedCluster | None]] = {}
+    for each, snapshot in zip(clusters, _snapshots_of(folder, clusters), strict=True):
+        own = None
+        if snapshot is not None:
+            brokers = frozenset(row.broker for row in snapshot.brokers())
+            own = NamedCluster(each.cluster, snapshot.meta().identity, brokers)
+        twin = next((it for it, (_, other) in kept.items() if own and other and _is_one(own, other)), None)
+        if twin is None:
+            kept[each.cluster] = (each, own)
+        else:
+            first, other = kept[twin]
+            kept[twin] = (msgspec.structs.replace(first, also=(*first.also, each.cluster)), other)
+    return [each for each, _ in kept.values()]
+
+
+def _is_one(one: NamedCluster, other: NamedCluster) -> bool:
+    return one.is_same(other) and not one.brokers.isdisjoint(other.brokers)
+
+
 def ends_in(folder: Path, clusters: Sequence[FleetCluster]) -> list[ReplicationEnd]:
     """The Pulsar clusters that were looked at, as ends of replication, by the snapshots that this look left."""
+    found = (each for each in _snapshots_of(folder, clusters) if each is not None)
+    return [replication_end(each) for each in found if each.meta().system is System.PULSAR]
+
+
+def _snapshots_of(folder: Path, clusters: Sequence[FleetCluster]) -> list[Snapshot | None]:
+    """The snapshot that this look left of each cluster; None: there is none."""
     shelf = SnapshotShelf(str(folder))
-    looked = ((each.cluster, each.checkup.about.snapshot_id) for each in clusters if each.checkup)
-    found = (shelf.named(cluster, snapshot_id) for cluster, snapshot_id in looked)
-    return [replication_end(each) for each in found if each is not None and each.meta().system is System.PULSAR]
+    return [shelf.named(each.cluster, each.checkup.about.snapshot_id) if each.checkup else None for each in clusters]
 
 
 def _begun(member: FleetTarget, arguments: Sequence[str], seconds: int) -> _Running:
@@ -209,4 +277,4 @@ def _result(run: _Running, seconds: int) -> Checkup | str:
             return decode(run.out.read(), Checkup)
         except msgspec.DecodeError:
             words = last.removeprefix("error: ")
-            return _by_keys(words) if words != last else f"its check-up ended with {code}: {last}"
+            return _by_keys(words, run.member.place) if words != last else f"its check-up ended with {code}: {last}"

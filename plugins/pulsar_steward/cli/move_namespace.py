@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from pulsar_steward.cli.errors import in_one_line
 from pulsar_steward.cli.fleet import CONNECTIONS, FleetTarget, members_of
 from pulsar_steward.cli.option_groups import option
 from pulsar_steward.cli.options import PolicyFile
@@ -15,7 +16,7 @@ from pulsar_steward.cli.output import print_lines, progress, tell_exactly, width
 from pulsar_steward.cli.paths import snapshots_uri
 from pulsar_steward.collect.kafka.settings import KAFKA_VARIABLE
 from pulsar_steward.collect.namespace import MAX_ASKED, look_at, partitions_of, serves
-from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.errors import AdminError, ConfigurationError
 from pulsar_steward.facts.namespace_look import NamespaceLook
 from pulsar_steward.model.units import MINUTE
 from pulsar_steward.planners.clusters.from_snapshots import MemberFacts, member_facts
@@ -71,7 +72,10 @@ def move_namespace(
         with ThreadPoolExecutor(max_workers=2) as pool:
             here, there = pool.map(look_at, (source, target), (name, to), (namespace, namespace))
         if here.policies is None:
-            raise ConfigurationError(f"{name} has no namespace {namespace}: name the cluster that it leaves by --from")
+            told, unasked = _asked(namespace, [each for each in members if each != name], members, thresholds)
+            words = _unclear(namespace, {name: None, **told}, unasked)
+            lacking = f"{name} has no namespace {namespace}; " if unasked or any(told.values()) else ""
+            raise ConfigurationError(f"{lacking}{words}")
         here, there = _with_partitions(here, there, source, target)
     shelf = SnapshotShelf(snapshots_uri(snapshots))
     now = datetime.now(UTC)
@@ -103,15 +107,49 @@ def _source(namespace: str, to: str, members: dict[str, FleetTarget], policy: Po
     """The only other cluster of the fleet, or the only one that serves the namespace.
 
     Raises:
-        ConfigurationError: If none does, or several do.
+        AdminError: If no other has it, and the one that it goes to does not answer.
+        ConfigurationError: If none does, several do, or one could not be asked.
     """
     others = [name for name in members if name != to]
-    if len(others) > 1:
-        others = [name for name in others if serves(_settings("--from", name, members, policy), namespace)]
-    if len(others) != 1:
-        words = f"{', '.join(others)} serve {namespace}" if others else f"no other cluster serves {namespace}"
-        raise ConfigurationError(f"{words}: name the one that it leaves by --from")
-    return others[0]
+    if len(others) == 1:
+        return others[0]
+    told, unasked = _asked(namespace, others, members, policy)
+    serving = [name for name, each in told.items() if each]
+    if len(serving) == 1 and not unasked:
+        return serving[0]
+    if not serving and not unasked:
+        told[to] = serves(_settings("--to", to, members, policy), namespace)
+        if told[to]:
+            raise ConfigurationError(f"of the fleet, {to} alone serves {namespace}: there is nothing to move")
+    raise ConfigurationError(_unclear(namespace, told, unasked))
+
+
+def _asked(
+    namespace: str, names: Sequence[str], members: dict[str, FleetTarget], policy: Policy
+) -> tuple[dict[str, bool | None], dict[str, str]]:
+    """Whether each cluster serves the namespace (None: it has none), and why some could not be asked."""
+    told: dict[str, bool | None] = {}
+    unasked: dict[str, str] = {}
+    for name in names:
+        try:
+            told[name] = serves(_settings("--from", name, members, policy), namespace)
+        except (AdminError, ConfigurationError) as error:
+            unasked[name] = in_one_line(error)
+    return told, unasked
+
+
+def _unclear(namespace: str, told: dict[str, bool | None], unasked: dict[str, str]) -> str:
+    """Why the cluster that a namespace leaves cannot be told, and what helps."""
+    if unasked:
+        words = f"{', '.join(unasked)} could not be asked whether it serves the namespace: name the source by --from"
+        return f"{words} ({'; '.join(unasked.values())})"
+    if all(each is None for each in told.values()):
+        return f"no cluster of the fleet has {namespace}: check the name"
+    serving = [name for name, each in told.items() if each]
+    if not serving:
+        return f"no cluster of the fleet serves {namespace}: its policies name others"
+    verb = "serves" if len(serving) == 1 else "serve"
+    return f"{', '.join(serving)} {verb} {namespace}: name the one that it leaves by --from"
 
 
 def _with_partitions(

@@ -56,7 +56,7 @@ class SupposedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Supposed changes."""
 
     add_cluster: Annotated[
-        list[str] | None, option("NAME=TOPICS[@REGION]", "A new member that carries so many topics; repeatable.")
+        list[str] | None, option("NAME=TOPICS[@REGION]", "An empty member with room for so many topics; repeatable.")
     ] = None
     remove_cluster: Annotated[list[str] | None, option("CLUSTER", "A member leaves; repeatable.")] = None
     remove_brokers: Annotated[list[str] | None, option("CLUSTER=N", "A member has N brokers fewer; repeatable.")] = None
@@ -72,7 +72,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints the same for progra
 
 @with_option_groups
 def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = False) -> None:
-    """Says how full the members of a logical cluster are, and what a change would do. Changes nothing."""
+    """Says how full the members of a logical cluster are, and what a change would do. Changes nothing.
+
+    Exit code: 0 all fits, 1 a member stays over a ceiling, cannot leave, or a namespace has no place, 2 an error.
+    """
+    _alone(changes)
     declared = _declared(members) if members.logical else None
     change = _whatif(changes)
     found, missing = _newest(members, declared)
@@ -88,6 +92,7 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
         differences=differing,
         unknown=(*missing, *(each for it in facts.values() for each in it.unknown if not changes.lose)),
         taken_at=max(each.meta.taken_at for each in facts.values()),
+        leaving=change.leaving,
         primary=declared.primary if declared else None,
         loss=loss_of(changes.lose, found) if changes.lose else None,
     )
@@ -95,6 +100,23 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
         tell_exactly(plain_json.dumps(document(report), indent=2).encode())
     else:
         print_lines(lines(report, min(fitting(width()), MOST_COLUMNS)))
+    raise typer.Exit(1 if report.misfits else 0)
+
+
+def _alone(changes: SupposedOptions) -> None:
+    """Refuses other changes beside `--lose`, which tells of the members as they are.
+
+    Raises:
+        ConfigurationError: If one is given.
+    """
+    others = msgspec.structs.replace(changes, lose=None)
+    given = [
+        f"--{each.name.replace('_', '-')}"
+        for each in msgspec.structs.fields(others)
+        if getattr(others, each.name) not in (each.default, None, [])
+    ]
+    if changes.lose and given:
+        raise ConfigurationError(f"--lose tells of the members as they are: leave out {', '.join(given)}")
 
 
 def _declared(members: MemberOptions) -> LogicalClusterPolicy:

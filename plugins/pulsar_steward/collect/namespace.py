@@ -42,8 +42,8 @@ FIRST = frozenset({"earliest", "-1:-1:-1"})
 T = TypeVar("T")
 
 
-def serves(settings: AdminSettings, namespace: str) -> bool:
-    """True if a cluster's own policies say that it serves a namespace.
+def serves(settings: AdminSettings, namespace: str) -> bool | None:
+    """Whether a cluster serves a namespace, by its own policies; None: it has no such namespace.
 
     Raises:
         AdminError: If it cannot be read.
@@ -52,7 +52,7 @@ def serves(settings: AdminSettings, namespace: str) -> bool:
         try:
             return identity_of(reader.runtime_configuration()).name in reader.clusters_of(namespace)
         except NotFound:
-            return False
+            return None
 
 
 def partitions_of(settings: AdminSettings, topics: Iterable[str]) -> dict[str, int]:

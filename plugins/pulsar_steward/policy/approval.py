@@ -182,7 +182,9 @@ class ApprovalPolicy(Section):
         " `valid_minutes` counts then; one that opens later is not waited for",
         ge=0,
     )
-    ask_again_minutes: int = number(24 * 60, "in which nobody is asked again about a proposal that was rejected or taken back", ge=0)
+    ask_again_minutes: int = number(
+        24 * 60, "in which nobody is asked again about a proposal that was rejected or taken back", ge=0
+    )
     never_ask: tuple[PlannedKind, ...] = Field(
         (), description="kinds of batches that are not proposed; for a tenant or a namespace too"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -14,7 +15,7 @@ from pulsar_steward.policy.names import ClusterName
 from pulsar_steward.policy.trouble import PolicyTrouble, troubles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 WHERE = "token_file", "oauth2_file", "basic_file", "client_cert"
 """Keys of files that prove who asks."""
@@ -80,14 +81,18 @@ class ConnectedCluster(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
 
 
-def load_fleet(path: Path) -> Fleet:
+def load_fleet(path: Path, unusable: Callable[[FleetMember], Iterable[tuple[str, str]]] = lambda _: ()) -> Fleet:
     """Loads the file; paths in it are relative to its folder.
 
+    Args:
+        path: The file.
+        unusable: Function from a cluster to its keys that cannot be used, with the reason.
+
     Raises:
-        PolicyError: If there is no such file, it is not YAML, a key is unknown or ill-typed, or a name stands twice;
-            the message lists all such places, with line and column.
+        PolicyError: If there is no such file, it is not YAML, a key is unknown, ill-typed or not usable, or a name or
+            an address stands twice; the message lists all such places, with line and column.
     """
-    fleet = Fleet.model_validate(read_checked(path, _troubles_in))
+    fleet = Fleet.model_validate(read_checked(path, partial(_troubles_in, unusable)))
     return Fleet(clusters=tuple(_from_folder(each, path.parent) for each in fleet.clusters))
 
 
@@ -96,15 +101,39 @@ def _from_folder(cluster: FleetMember, folder: Path) -> FleetMember:
     return cluster.model_copy(update=paths)
 
 
-def _troubles_in(document: Any) -> Iterator[PolicyTrouble]:
+def _troubles_in(
+    unusable: Callable[[FleetMember], Iterable[tuple[str, str]]], document: Any
+) -> Iterator[PolicyTrouble]:
     keys = ", ".join(FleetMember.model_fields)
-    for each in troubles_of(Fleet, document):
+    if not isinstance(document, dict):
+        yield PolicyTrouble(
+            (), "has to begin with `clusters:`, and below it a list of clusters, each with its name and keys"
+        )
+        return
+    found = troubles_of(Fleet, document)
+    for each in found:
         far = each.key and len(each.place) > 1 and "did you mean" not in each.words
         yield each._replace(words=f"{each.words}; a cluster has {keys}") if far else each
-    listed = document.get("clusters") if isinstance(document, dict) else None
+    if not found:
+        yield from _troubles_between(Fleet.model_validate(document).clusters, unusable)
+    listed = document.get("clusters")
     if listed == []:
         yield PolicyTrouble(("clusters",), "is empty: name a cluster, with its admin_url or kafka")
     names = [one.get("name") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
     for place, name in enumerate(names):
         if isinstance(name, str) and names.count(name) > 1:
             yield PolicyTrouble(("clusters", place, "name"), f"{name} stands twice: give each its own")
+
+
+def _troubles_between(
+    clusters: Sequence[FleetMember], unusable: Callable[[FleetMember], Iterable[tuple[str, str]]]
+) -> Iterator[PolicyTrouble]:
+    first: dict[str, str] = {}
+    for number, each in enumerate(clusters):
+        yield from (PolicyTrouble(("clusters", number, key), words) for key, words in unusable(each))
+        key = "kafka" if each.kafka else "admin_url"
+        for address in each.kafka.split(",") if each.kafka else each.admin_url:
+            other = first.setdefault(address.strip().rstrip("/").lower(), each.name)
+            if other != each.name:
+                words = f"{other} and {each.name} are the same cluster, as both have {address}: leave one of them out"
+                yield PolicyTrouble(("clusters", number, key), words)

@@ -11,7 +11,9 @@ from pulsar_steward.model.setting import QuotaPolicy
 class BacklogQuotaRemedy(Section):
     """Assumptions and limits of a proposed backlog quota."""
 
-    survive_outage_hours: int = number(24, "outage of all consumers: the messages of this time have to fit below the quota")
+    survive_outage_hours: int = number(
+        24, "outage of all consumers: messages published meanwhile have to fit in the quota"
+    )
     peak_headroom_percent: int = number(
         50, "over the largest backlog seen in the last snapshots, which has to fit as well", ge=0
     )
@@ -37,9 +39,7 @@ class BacklogQuotaRemedy(Section):
     raise_most_hours: int = number(
         336, "up to which an age quota is raised, or a retention for it: consumed messages are stored for longer"
     )
-    raise_most_megabytes: int = number(
-        102_400, "of a topic up to which a quota is raised, whatever the forecast"
-    )
+    raise_most_megabytes: int = number(102_400, "of a topic up to which a quota is raised, whatever the forecast")
     raise_namespace_megabytes: int = number(
         1_048_576, "that the nearly full topics of a namespace may store more by one plan, before copies", ge=0
     )
@@ -73,7 +73,7 @@ class DelayedDeliveryRemedy(Section):
     ttl_margin_percent: int = number(
         10, "of a time to live, that is left after the longest delay for messages to be consumed", le=90
     )
-    most_ttl_hours: int = number(720, "up to which a time to live is raised: unconsumed messages are stored for so long")
+    most_ttl_hours: int = number(720, "up to which a time to live is raised: unconsumed messages are stored as long")
 
 
 class PersistenceRemedy(Section):
@@ -110,7 +110,7 @@ class BundleBalanceRemedy(Section):
     snapshots: int = percent(6, "looked at, this one included: a burst is no reason to move")
     least_snapshots: int = percent(3, "whole snapshots within the window, below which nothing is moved")
     window_minutes: int = number(360, "older snapshots say little about the present load")
-    within_percent: int = percent(25, "of the mean that a broker may be off; to be nearer costs clients more than it gains")
+    within_percent: int = percent(25, "of the mean that a broker may be off; nearer costs clients more than it gains")
     most_moves: int = number(
         50, "moves of one batch, the most helpful first; the rest comes with later plans", le=10_000
     )

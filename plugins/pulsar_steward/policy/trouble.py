@@ -60,12 +60,44 @@ def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
+_MAPPING = "has to be a mapping: a key, a colon and a value on each line"
+_SAID = {
+    "missing": "is missing",
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "tuple_type": "has to be a list",
+    "list_type": "has to be a list",
+    "set_type": "has to be a list",
+    "frozen_set_type": "has to be a list",
+    "string_type": "has to be a text: put quotes around it",
+    "string_too_short": "is empty",
+    "path_type": "has to be the path of a file",
+    "bool_type": "has to be true or false",
+    "bool_parsing": "has to be true or false",
+    "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_from_float": "has to be a whole number",
+    "float_type": "has to be a number",
+    "float_parsing": "has to be a number",
+    "finite_number": "has to be a finite number",
+    "greater_than": "has to be more than {gt}",
+    "greater_than_equal": "has to be {ge} or more",
+    "less_than": "has to be less than {lt}",
+    "less_than_equal": "has to be {le} or less",
+    "literal_error": "has to be {expected}",
+    "enum": "has to be {expected}",
+}
+"""Words for the types of pydantic's errors; others, such as of validators here, have words of their own."""
+
+
 def _in_words(model: type[BaseModel], detail: ErrorDetails) -> PolicyTrouble:
     place = detail["loc"]
     if detail["type"] != "extra_forbidden":
-        return PolicyTrouble(
-            place, detail["msg"].removeprefix("Value error, "), key=detail["type"] in {"order", "invalid_key"}
+        words = _SAID.get(detail["type"], "{msg}").format(
+            **{"msg": detail["msg"].removeprefix("Value error, "), **detail.get("ctx", {})}
         )
+        return PolicyTrouble(place, words, key=detail["type"] in {"order", "invalid_key"})
     *above, key = place
     return unknown(tuple(above), key, _keys_of(model, above))
 

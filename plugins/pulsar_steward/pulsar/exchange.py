@@ -119,8 +119,8 @@ class Exchange(Closing):
         """Closes the connections."""
         self._session.close()
 
-    def why_refused(self, response: Response) -> str:
-        """Which credentials were sent, and why a 401 or 403 refused them, as far as that is known."""
+    def why_refused(self, response: Response) -> tuple[str, str]:
+        """Why a 401 or 403 refused the credentials that were sent, as far as that is known, and the remedy."""
         token = self._credential.secrets[-1] if self._settings.token is not None else None
         return why_refused(self._settings, token, response.status, reasoned=response.own_reason is not None)
 

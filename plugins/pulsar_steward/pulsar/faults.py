@@ -177,8 +177,8 @@ _KINDS_OF_401 = {
 _OTHERWISE = "they are wrong, or it wants credentials of another kind"
 
 
-def why_refused(settings: AdminSettings, token: str | None, status: int, *, reasoned: bool) -> str:
-    """Why a broker refused a call, as far as that is known, with the remedy; no part of a secret is in it.
+def why_refused(settings: AdminSettings, token: str | None, status: int, *, reasoned: bool) -> tuple[str, str]:
+    """Why a broker refused a call, as far as that is known, and the remedy; no part of a secret is in either.
 
     Args:
         settings: Settings of the call.
@@ -186,18 +186,24 @@ def why_refused(settings: AdminSettings, token: str | None, status: int, *, reas
         status: HTTP status: 401 or 403.
         reasoned: True if the broker gave a reason of its own, so that it knows who asked.
     """
+    by = f" by {settings.origin}" if settings.origin else ""
     is_unknown = status == _UNAUTHORIZED and not reasoned
     if settings.token is None and settings.login is None and settings.client_cert_file is None:
         who = "this cluster" if is_unknown else "this call"
-        by = f", and {who} demands some: give a superuser's token by {settings.origin}" if settings.origin else ""
-        return f"no credentials were sent{by}"
+        if not by:  # of a server that is no broker
+            return "no credentials were sent", ""
+        return f"no credentials were sent, and {who} demands some", f"give a superuser's token{by}"
     sent = f"{role_of(settings, token)}, from {settings.origin or 'these settings'},"
     if not is_unknown:
-        return f"asked {sent} which may not do this: its role has to be a superuser's"
+        return (
+            f"asked {sent} which may not do this: its role has to be a superuser's",
+            f"give a superuser's credentials{by}",
+        )
     ended = expired_at(token)
     if ended is not None:
-        return f"asked {sent} which expired at {time_in_words(ended)}: have a new one made"
-    return f"asked {sent} which the broker does not accept: {_KINDS_OF_401.get(_kind(settings), _OTHERWISE)}"
+        return f"asked {sent} which expired at {time_in_words(ended)}", f"have a new one made, and give it{by}"
+    words = f"asked {sent} which the broker does not accept: {_KINDS_OF_401.get(_kind(settings), _OTHERWISE)}"
+    return words, f"give valid credentials of a superuser{by}"
 
 
 def role_of(settings: AdminSettings, token: str | None = None) -> str:
@@ -217,7 +223,7 @@ def role_of(settings: AdminSettings, token: str | None = None) -> str:
     if settings.token is None:
         return "by a client certificate" if settings.client_cert_file else "without a token"
     subject = _claims(token or settings.token.get_secret_value()).get("sub")
-    return f"by a token for {subject!r}" if subject is not None else "by a token that names nobody"
+    return f"by a token for {subject!r}" if subject is not None else "by a token without a subject that we could read"
 
 
 def expired_at(token: str | None) -> datetime | None:

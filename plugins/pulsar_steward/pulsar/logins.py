@@ -193,7 +193,7 @@ def oauth2_in(file: str | Path, values: Mapping[str, Any] | None = None) -> Clie
     try:
         told = json.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        failure = type(error).__name__
+        failure = failure_of(error)
     else:
         if isinstance(told, dict):
             return client_credentials({**told, **{name: value for name, value in (values or {}).items() if value}})
@@ -222,10 +222,21 @@ def token_in(file: str | Path) -> str:
     return text_in(file, "token file")
 
 
+def failure_of(error: OSError | ValueError) -> str:
+    """Why a file with a secret cannot be read, with the remedy; no part of its content."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file: check its path"
+    if isinstance(error, PermissionError):
+        return "this user may not read it: check its owner and mode"
+    if isinstance(error, OSError):
+        return f"{error.strerror or 'it cannot be opened'}: name a file"
+    return "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is no valid JSON"
+
+
 def text_in(file: str | Path, kind: str) -> str:
     """Content of a small file without the line break at its end; no error contains it."""
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        failure = type(error).__name__
+        failure = failure_of(error)
     raise ConfigurationError(f"the {kind} {file} cannot be read: {failure}")

@@ -290,7 +290,7 @@ class Transport(Closing):
         error = error_for_status(response.status)
         where = (method, parts.path, parts.netloc, response.reason, response.status)
         if error is NotAllowed:
-            raise NotAllowed(*where, self._exchange.why_refused(response))
+            raise NotAllowed(*where, *self._exchange.why_refused(response))
         raise error(*where)
 
     @staticmethod

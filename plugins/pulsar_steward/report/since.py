@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         counted: Checks that judged the snapshot, which is complete: their numbers are.
         judged: Those of them whose findings are all listed, so that a missing one means no problem.
+        why_not: Reasons of the checks that could not judge, by check.
     """
 
     snapshot_id: str
@@ -58,6 +60,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[TroubleReport, ...]
     counted: frozenset[str]
     judged: frozenset[str]
+    why_not: Mapping[str, str] = {}
 
     def has_counted(self, trouble: TroubleReport) -> bool:
         """True if all checks of a trouble judged the whole cluster."""
@@ -67,6 +70,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         """True if the trouble would be there, if its checks had found it."""
         return self.judged.issuperset(trouble.check_ids)
 
+    def why_not_judged(self, trouble: TroubleReport) -> str:
+        """Why nothing follows from the absence of a trouble."""
+        if reason := next((self.why_not[each] for each in trouble.check_ids if each in self.why_not), None):
+            return reason
+        return "not all of its findings are listed" if self.counted else "the snapshot is partial"
+
 
 def look_of(snapshot: Snapshot, troubles: Sequence[TroubleReport] | None = None) -> Look:
     """Troubles of a diagnosed snapshot, which are worked out unless they are given.
@@ -75,14 +84,16 @@ def look_of(snapshot: Snapshot, troubles: Sequence[TroubleReport] | None = None)
         SnapshotError: If it cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    verdicts = () if meta.unread else snapshot.verdicts()
-    counted = {each.check_id: each for each in verdicts if each.outlook is not Outlook.UNKNOWN}
+    verdicts = snapshot.verdicts()
+    why_not = {each.check_id: each.reason for each in verdicts if each.outlook is Outlook.UNKNOWN}
+    counted = {each.check_id: each for each in verdicts if each.check_id not in why_not and not meta.unread}
     return Look(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
         troubles=tuple(troubles_shown(snapshot) if troubles is None else troubles),
         counted=frozenset(counted),
         judged=frozenset(name for name, each in counted.items() if not each.more),
+        why_not=why_not,
     )
 
 
@@ -151,7 +162,7 @@ def compared(now: Look, then: Look) -> SinceLook:
         new=tuple(new),
         worse=tuple(worse),
         gone=tuple(_changed(each) for each in over if now.has_judged(each)),
-        unseen=tuple(_changed(each) for each in over if not now.has_judged(each)),
+        unseen=tuple(_changed(each, now.why_not_judged(each)) for each in over if not now.has_judged(each)),
         note="" if then.counted else "that look was partial",
     )
 

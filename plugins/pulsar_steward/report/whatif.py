@@ -12,7 +12,7 @@ import msgspec
 from rich.text import Text
 
 from pulsar_steward.model.system import System
-from pulsar_steward.model.units import bytes_in_words, counted, named, seconds_in_words
+from pulsar_steward.model.units import MAX_NAMES, bytes_in_words, counted, named, seconds_in_words
 from pulsar_steward.planners.clusters.place import WORDS
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
@@ -62,7 +62,10 @@ _LEGEND = (
 
 _NAME = 18
 _ROW = f"{{:<{_NAME}}} {{:<14}} {{:>6}} {{:>6}} {{:>6}}  {{:<10}}  {{:<10}}"
-_STATES = "now: as it is; then: with what is supposed; moved: after the moves; full: the first ceiling is reached."
+_STATES = (
+    "now: as it is; then: with what is supposed; moved: after the moves; full: the first ceiling is reached; under:"
+    " none is, and the growth is not known."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,7 @@ class WhatIfReport:
         differences: Differences between them.
         unknown: Sentences on facts that are not known.
         taken_at: Time of the newest snapshot; days of forecasts count from it.
+        leaving: Members that all namespaces would leave.
         primary: Member whose address clients know, where it is declared.
         loss: What the others would miss if one were lost; None: nobody asked.
     """
@@ -86,6 +90,7 @@ class WhatIfReport:
     differences: Differences
     unknown: tuple[str, ...]
     taken_at: datetime
+    leaving: frozenset[str] = frozenset()
     primary: str | None = None
     loss: LostCluster | None = None
 
@@ -93,6 +98,38 @@ class WhatIfReport:
     def system(self) -> System:
         """System of all members."""
         return self.facts[0].meta.system
+
+    @property
+    def misfits(self) -> tuple[str, ...]:
+        """Sentences on members and namespaces that do not fit after the moves; empty: all fit, or one is lost."""
+        return () if self.loss else tuple(_misfits(self))
+
+
+def _misfits(report: WhatIfReport) -> Iterator[str]:
+    placement = report.placement
+    of_member = {
+        member: sorted({each.namespace for each in group})
+        for member, group in groupby(placement.unplaced, lambda each: each.member)
+    }
+    for name in sorted(report.leaving & of_member.keys()):
+        yield f"{name} cannot leave: {_have_no_place(of_member[name])}"
+    over = [each.member for each in placement.after if each.over and each.member not in report.leaving]
+    if over:
+        one = "topic" if report.system is System.KAFKA else "namespace"
+        stuck = {name for member in over for name in of_member.get(member, ())}
+        stay = counted(len(over), "member stays over its ceiling", "members stay over their ceiling")
+        without = counted(len(stuck), f"{one} has", f"{one}s have")
+        yield f"{stay}: {without} no place" if stuck else f"{stay}: no move would help"
+    if new := of_member.get(None):
+        yield _have_no_place(new)
+
+
+def _have_no_place(names: Sequence[str]) -> str:
+    """The first few names, and that they have no place."""
+    if len(names) == 1:
+        return f"{names[0]} has no place"
+    joined = named(names) if len(names) > MAX_NAMES else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{joined} have no place"
 
 
 def document(report: WhatIfReport) -> dict[str, Any]:
@@ -112,8 +149,10 @@ def document(report: WhatIfReport) -> dict[str, Any]:
         for then, moved in zip(placement.before, placement.after, strict=True)
     ]
     unknown = (*report.unknown, *NEVER_KNOWN[report.system])
-    parts = {"moves": placement.moves, "unplaced": placement.unplaced, "unknown": unknown}
+    parts = {name: getattr(placement, name) for name in ("moves", "unplaced", "dropped")} | {"unknown": unknown}
     return {
+        "fits": not report.misfits,
+        "misfits": report.misfits,
         "primary": report.primary,
         "members": members,
         **msgspec.to_builtins(parts | msgspec.structs.asdict(report.differences)),
@@ -138,10 +177,10 @@ def _state(use: MemberUse | None, taken_at: datetime) -> dict[str, Any] | None:
 
 
 def _full(use: Use | None, taken_at: datetime) -> str:
-    """Day on which a ceiling is reached: a date, or ``over``, ``never`` or ``?``."""
+    """Day on which a ceiling is reached, ``over`` or ``never``; ``under``: no growth is known, ``?``: no ceiling is."""
     days = None if use is None else use.days
     if days is None:
-        return "?"
+        return "?" if use is None or use.ceiling is None else "under"
     if days <= 0:
         return "over"
     return "never" if days > FARTHEST_DAYS else f"{taken_at + timedelta(days=math.floor(days)):%Y-%m-%d}"
@@ -153,10 +192,17 @@ def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
         yield from _loss(report.loss, width)
         yield from _part("Not known", (*report.unknown, *NOT_KNOWN_OF_A_LOSS), width)
         return
+    for each in report.misfits:
+        yield from wrapped(each, width, style="warning")
     yield from _table(report)
     yield from wrapped(_STATES, width, style="quiet")
     yield from _moves(report.placement, width)
     yield from _part("No place is found for", _without_place(report), width)
+    yield from _part(
+        "Served by one member fewer, not moved",
+        (f"{each.namespace} ({each.member}): {each.why}" for each in report.placement.dropped),
+        width,
+    )
     one = "consumer group" if report.system is System.KAFKA else "subscription"
     offsets = [
         f"{each.name}{', the primary' * (each.name == report.primary)}: {counted(each.subscriptions, one)},"
@@ -240,7 +286,7 @@ def _table(report: WhatIfReport) -> Iterator[Text]:
             yield Text(name)
             name = ""
         parts = (_percent(each, most) for each in (today, then, moved))
-        full = (_full(each.first, report.taken_at) if each else "-" for each in (today, moved))
+        full = (_full(each.first or each.fullest, report.taken_at) if each else "-" for each in (today, moved))
         yield Text(_ROW.format(name, WORDS[most], *parts, *full).rstrip())
 
 
@@ -254,7 +300,8 @@ def _percent(use: MemberUse | None, resource: str) -> str:
 def _moves(placement: NamespacePlacement, width: int) -> Iterator[Text]:
     moves = placement.moves
     if not moves:
-        yield from wrapped("No namespace has to be moved.", width)
+        words = "can be moved" if placement.unplaced else "has to be moved"
+        yield from wrapped(f"No namespace {words}.", width)
         return
     copied = bytes_in_words(placement.stored_bytes, rounded=True)
     yield from heading(f"Moves: {counted(len(moves), 'namespace')}, {copied} stored")
@@ -263,6 +310,7 @@ def _moves(placement: NamespacePlacement, width: int) -> Iterator[Text]:
         yield from bullets(
             (
                 f"{it.namespace}: {it.source or 'new'} -> {it.target}, {bytes_in_words(it.stored_bytes, rounded=True)}"
+                + (f" (whether {it.target} has the {', '.join(it.unbounded)} for it is not known)" * bool(it.unbounded))
                 for it in each
             ),
             width,

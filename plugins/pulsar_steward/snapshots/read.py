@@ -107,6 +107,11 @@ class Snapshot:
         """Finished snapshots of the same cluster before this one, newest first; none if the folder has another name."""
         return list(islice((each for each in self._before() if each.has(SUCCESS)), most))
 
+    def diagnosed_before(self, most: int) -> Iterator[Snapshot]:
+        """Diagnosed snapshots of the same cluster before this one, newest first; looked up as far as needed."""
+        found = (each for each in self._before() if each.has(FINDINGS.name) and each.has(VERDICTS.name))
+        return islice(filter(self._is_of_same_cluster, found), most)
+
     def as_of(self, moment: datetime) -> Snapshot | None:
         """Newest diagnosed snapshot of the same cluster that was taken by a time; else the oldest one before this one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -12,7 +13,7 @@ from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.report.checkup.schema import schema
 from tests.cases import row_by_row
 from tests.unit.logs.lines import EXPIRED, a_dump
-from tests.unit.report_checkup.snapshots import skewed, written
+from tests.unit.report_checkup.snapshots import meta, skewed, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,8 @@ TOKEN = "words-that-are-a-token"
 
 @pytest.fixture
 def healthy(tmp_path: Path) -> str:
-    """A snapshot without trouble."""
-    return written(tmp_path / "healthy")
+    """A new snapshot without trouble."""
+    return written(tmp_path / "healthy", snapshot=meta(taken_at=datetime.now(UTC)))
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ CALL = ("GET", "/admin/v2/brokers", "b:1")
     (["chekup"], "Did you mean 'checkup'?"),
     (["checkup", "--admin-ur", "x"], "No such option: --admin-ur"),
     (["checkup", "extra"], "unexpected extra argument"),
-    (["show"], "Missing argument 'PLAN_ID'"),
+    (["show"], "error: PLAN_ID is missing; "),
 )
 def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], words: str) -> None:
     """Wrong arguments end a command with exit code 2, as 1 would stand for a finding."""

@@ -183,8 +183,8 @@ def test_behind_a_front_door_brokers_are_not_looked_at(command: str, steward: St
     (["--address-map", "b:8080=c:1"], "no http:// or https:// address"),
     (["--proxy", "proxy"], "`proxy`"),
     (["--client-key", "key.pem"], "`client_key_file`"),
-    (["--oauth2-file", "no-such-file"], "cannot be read: FileNotFoundError"),
-    (["--basic-file", "no-such-file"], "cannot be read: FileNotFoundError"),
+    (["--oauth2-file", "no-such-file"], "cannot be read: there is no such file: check its path"),
+    (["--basic-file", "no-such-file"], "cannot be read: there is no such file: check its path"),
     (["--token-file", "a", "--basic-file", "b"], "--token-file and --basic-file are several kinds of credentials"),
 )
 def test_options_that_cannot_work_are_one_line(

@@ -6,7 +6,7 @@ import json
 import re
 import resource
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -16,6 +16,7 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.cli import explain
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.schema import schema
+from pulsar_steward.runtime.installed_files import project_files
 from tests.builders import CLUSTER, NOW
 from tests.cases import cases, row_by_row
 from tests.ledgers import ledger_at
@@ -43,15 +44,68 @@ def snapshot(tmp_path: Path) -> str:
     ("info", {"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]}, 0, "1 info"),
     ("unknown", {"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
     ("partial", {"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),
+    ("stale", {"snapshot": meta()}, 2, "old: it was healthy then, and how it is now is not known"),
 )
 def test_a_checkup_ends_with_what_it_comes_to(
     steward: Steward, tmp_path: Path, changed: dict[str, list[dict[str, object]]], code: int, words: str
 ) -> None:
     """The exit code follows from what the check-up found, and only the report is printed."""
-    ended = steward("checkup", "--snapshot", written(tmp_path / "s", **changed))
+    new = {"snapshot": meta(taken_at=datetime.now(UTC))}
+    ended = steward("checkup", "--snapshot", written(tmp_path / "s", **new | changed))
 
     assert (ended.code, ended.err) == (code, "")
-    assert words in ended.out
+    assert words in " ".join(ended.out.split())
+
+
+@row_by_row(
+    "before, code",
+    ([skewed()], 1),
+    ([skewed(), {"verdicts": [a_verdict("tc-skew", "unknown")]}], 1),
+    ([skewed(), {}], 0),
+    ([{"findings": [a_finding("info")], "verdicts": [a_verdict("tc-skew", "found")]}], 0),
+    ([], 0),
+)
+def test_what_was_found_before_and_cannot_be_judged_now_is_told_first(
+    steward: Steward, tmp_path: Path, before: list[dict[str, list[dict[str, object]]]], code: int
+) -> None:
+    """It stands, for the check's own reason, until a look judges it again; also without `--since`."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    verdicts = [
+        a_verdict("tc-skew", "unknown", "No broker owns pulsar/system."),
+        a_verdict("bundle-topic-skew", "clear"),
+    ]
+    for minutes, rows in enumerate([*before, {"verdicts": verdicts}], -len(before)):
+        at = now + timedelta(minutes=minutes)
+        last = written(tmp_path / f"taken_at={at:%Y%m%dT%H%M%SZ}", snapshot=meta(taken_at=at), **rows)
+
+    ended = steward("checkup", "--snapshot", last, "--since", "30min", "--json", tmp_path / "out.json")
+
+    text = " ".join(ended.out.split())
+    told = "RESULT: tc-skew was critical at " in text and "cannot be judged now: No broker owns pulsar/system" in text
+    assert (ended.code, told, "healthy" in text) == (code, bool(code), not code)
+    assert "partial" not in text
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert [each["check_id"] for each in document["no_longer_judged"]] == ["tc-skew"] * code
+
+
+def test_text_page_and_json_count_alike(steward: Steward, tmp_path: Path) -> None:
+    """Information is no trouble in any of the three, and numbers by severity are of all findings, listed or not."""
+    findings = [a_finding(), a_finding("info", "clock-skew"), a_finding("warning", "hot-bundle", subject="a/b/0x0_0x1")]
+    verdicts = [a_verdict(each, "found") for each in ("tc-skew", "clock-skew")]
+    verdicts.append(a_verdict("hot-bundle", "found", more=7, warning={"a/b": 7}))
+    place, files = written(tmp_path / "s", findings=findings, verdicts=verdicts), (tmp_path / "p", tmp_path / "j")
+
+    ended = steward("checkup", "--snapshot", place, "--html", files[0], "--json", files[1])
+
+    document = json.loads(files[1].read_text(encoding="utf-8"))
+    told = re.search(r"(\d+) troubles, (\d+) findings", ended.out)
+    assert told is not None
+    counts, troubles = document["counts"], document["troubles"]
+    rows = re.findall(r'<td class="quiet">(\d+) findings?</td>', files[0].read_text(encoding="utf-8"))
+    assert int(told[1]) == len(troubles) == len(rows) == 2
+    assert int(told[2]) == counts["critical"] + counts["warning"] == sum(map(int, rows)) == 9
+    assert sum(each["found"]["critical"] + each["found"]["warning"] for each in troubles) == 9
+    assert (counts["listed"], len(document["information"])) == ({"critical": 1, "warning": 1, "info": 1}, 1)
 
 
 def test_the_difference_from_an_earlier_look_is_told(steward: Steward, tmp_path: Path) -> None:
@@ -301,3 +355,26 @@ def test_an_installed_package_says_where_documents_of_sources_are(
     assert "docs/ is " not in steward("explain", "tc-skew").out
     monkeypatch.setattr(explain, "installed_files", lambda: tmp_path)
     assert f"docs/ is {tmp_path / 'docs'}" in " ".join(steward("explain", "tc-skew").out.split())
+
+
+def test_a_remedy_is_explained_as_one(steward: Steward) -> None:
+    """Every name of a remedy leads to its page, and to the checks that it is for."""
+    kinds = {each.remedied_by for each in BY_ID.values() if each.remedied_by}
+    assert kinds == explain.REMEDY_PAGES.keys()
+    pages = [project_files() / "docs" / "remediations" / f"{each}.md" for each in explain.REMEDY_PAGES.values()]
+    assert [each for each in pages if not each.is_file()] == []
+    ended = steward("explain", "tc-balance")
+    assert (ended.code, ended.out) == (2, "")
+    assert "tc_balance is no check but a remedy, which Steward can propose for tc-skew: its page is docs/" in ended.err
+
+
+def test_no_advice_sets_anything_without_saying_to_what() -> None:
+    """A command that is pasted as it stands has its values, or gaps that can be seen."""
+    commands = [
+        command
+        for check in BY_ID.values()
+        for advice in check.advice
+        for command in re.findall(r"`(pulsar-admin [^`]*\bset-[^`]*)`", advice)
+    ]
+    assert commands
+    assert [each for each in commands if not re.search(r" -\w|\.\.\.", each)] == []

@@ -169,7 +169,7 @@ def test_a_broker_that_is_gone_makes_it_partial(steward: Steward, temporary: Pat
 
     assert ended.code == 1
     assert f"broker {gone}: " in ended.out
-    assert "PARTIAL: 2 of what" in ended.out
+    assert "PARTIAL: 1 broker and 1 namespace" in ended.out
     assert "Clear (" not in ended.out
     told = [line for line in ended.err.splitlines() if "so the snapshot is partial: " in line]
     assert len(told) == 2

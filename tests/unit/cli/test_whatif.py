@@ -1,38 +1,23 @@
-"""How full members of a logical cluster are, what a change would do, and the stages of a move."""
+"""The command that says how full members of a logical cluster are, and what a change would do."""
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
-from lab.simulator import (
-    ClusterSpec,
-    Fault,
-    NamespaceSpec,
-    ReplicatorSpec,
-    Simulator,
-    SubscriptionSpec,
-    TopicSpec,
-    running_simulator,
-)
-from lab.simulator.faults import Answer
-from pulsar_steward.collect.namespace import MAX_ASKED
 from pulsar_steward.model.units import GIB
 from tests.cases import row_by_row
 from tests.unit.planners.clusters.members import NOW, Held, write_kafka, write_member
 from tests.unit.planners.clusters.replicating import BOTH, ORDERS, subscribed, taken, topic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.golden import Golden
-    from tests.unit.cli.conftest import Ended, Steward
+    from tests.unit.cli.conftest import Steward
 
 POLICY = """
 logical_clusters:
@@ -89,6 +74,33 @@ def test_the_same_for_programs(steward: Steward, shelf: Path) -> None:
     assert (told["primary"], told["unserved"], bool(told["unknown"])) == (None, [], True)
 
 
+@row_by_row(
+    "options, said",
+    (["--traffic", "40"], ["2 members stay over their ceiling: 4 namespaces have no place"]),
+    (["--add-namespace", "acme/x=999999"], ["acme/x has no place"]),
+    (
+        ["--remove-cluster", "west"],
+        [
+            "west cannot leave: iot/x and shop/y have no place",
+            "1 member stays over its ceiling: 3 namespaces have no place",
+        ],
+    ),
+)
+def test_what_does_not_fit_is_said_first(steward: Steward, shelf: Path, options: list[str], said: list[str]) -> None:
+    """With an exit code for scripts; and that no growth is known of a member is not that nothing is."""
+    ended = steward("whatif", "--snapshots", shelf, *options)
+    assert (ended.code, ended.out.partition("\n\n")[0].splitlines()) == (1, said)
+    assert not [line for line in ended.out.splitlines() if line.startswith(("east ", "west ")) and "?" in line]
+    told = json.loads(steward("whatif", "--snapshots", shelf, *options, "--json").out)
+    assert (told["fits"], told["misfits"]) == (False, said)
+    assert steward("whatif", "--snapshots", shelf).code == 0
+
+
+def test_a_move_to_a_new_member_warns_of_what_is_not_known_of_it(steward: Steward, shelf: Path) -> None:
+    ended = steward("whatif", "--snapshots", shelf, "--add-cluster", "new=5000", "--traffic", "3")
+    assert "whether new has the CPU for it is not known" in " ".join(ended.out.split())
+
+
 def test_members_are_the_clusters_at_home(
     steward: Steward, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +143,7 @@ def test_what_the_others_would_miss(steward: Steward, tmp_path: Path, golden: Go
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
     (["--traffic", "nan"], "greater than or equal to 0"),
     (["--lose", "nowhere"], "members are east, west"),
+    (["--lose", "west", "--add-cluster", "x=5", "--traffic", "2"], "leave out --add-cluster, --traffic"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
     (["--logical", "orders"], "none is declared"),
 )
@@ -173,153 +186,3 @@ def test_a_logical_cluster_of_kafka(steward: Steward, tmp_path: Path, golden: Go
     assert "k1: it is a Kafka cluster; name such clusters by --cluster." in of_pulsar["unknown"]
     assert "a logical cluster is of one system" in steward(*options, "--cluster", "k1", "--cluster", "east").err
     assert "k1-" in steward(*options, "--logical", "events", "--lose", "k1").err
-
-
-NAMESPACE = "shop/orders"
-MOVING_BOTH = {"replication_clusters": ["east", "west"]}
-
-
-def cluster(
-    name: str, other: str, *topics: TopicSpec, policies: dict[str, Any] | None = None, **more: Any
-) -> ClusterSpec:
-    """A cluster with these topics in the namespace; policies None: it has no such namespace."""
-    spaces = () if policies is None else (NamespaceSpec(NAMESPACE, topics=topics, policies=policies),)
-    shop = NamespaceSpec("shop/another")
-    return ClusterSpec(brokers=2, cluster=name, others=(other,), namespaces=(shop, *spaces), **more)
-
-
-def topic(to: str = "west", *subscriptions: SubscriptionSpec, **more: Any) -> TopicSpec:
-    """A topic of two partitions that is replicated, with nothing waiting."""
-    return TopicSpec("paid", 2, replicators=(ReplicatorSpec(to, inbound=True),), subscriptions=subscriptions, **more)
-
-
-@contextmanager
-def running(east: ClusterSpec, west: ClusterSpec) -> Iterator[tuple[Simulator, Simulator]]:
-    """Two clusters."""
-    with running_simulator(east) as one, running_simulator(west) as other:
-        yield one, other
-
-
-def fleet_of(folder: Path, **clusters: Simulator | str) -> Path:
-    """File of a fleet; a cluster that is a text is at that address."""
-    file = folder / "fleet.yaml"
-    urls = {name: [one] if isinstance(one, str) else list(one.admin_urls) for name, one in clusters.items()}
-    file.write_text(yaml.safe_dump({"clusters": [{"name": name, "admin_url": each} for name, each in urls.items()]}))
-    return file
-
-
-def moved(steward: Steward, tmp_path: Path, source: ClusterSpec, target: ClusterSpec, *options: object) -> Ended:
-    """The command's end, on two clusters that got nothing but reads and own what they owned before."""
-    with running(source, target) as (east, west):
-        owned = [one.owned_bundles() for one in (east, west)]
-        fleet = fleet_of(tmp_path, east=east, west=west)
-        ended = steward(
-            "move-namespace", NAMESPACE, "--to", "west", "--fleet", fleet, "--snapshots", tmp_path / "none", *options
-        )
-        assert {request.method for one in (east, west) for request in one.requests.all()} == {"GET"}
-        assert owned == [one.owned_bundles() for one in (east, west)]
-        for number, one in enumerate((east, west), start=1):
-            for url in one.admin_urls:
-                ended = ended._replace(out=ended.out.replace(url, f"http://cluster-{number}:8080"))
-    return ended
-
-
-def standings(ended: Ended) -> list[str]:
-    """State of each stage."""
-    return [stage["standing"] for stage in json.loads(ended.out)["stages"]]
-
-
-def test_a_move_that_has_just_begun(steward: Steward, tmp_path: Path, golden: Golden) -> None:
-    """Nothing is at the target: each stage says what is missing, with the calls filled in."""
-    reader = SubscriptionSpec("billing", consumers=2, backlog=40, messages_per_entry=10)
-    paid = TopicSpec("paid", partitions=2, producers=1, subscriptions=(reader,))
-    source = cluster("east", "west", paid, TopicSpec("audit"), policies={"replication_clusters": ["east"]})
-    ended = moved(steward, tmp_path, source, cluster("west", "east"))
-    assert ended.code == 1
-    golden(ended.out)
-
-
-def test_a_move_that_is_done(steward: Steward, tmp_path: Path) -> None:
-    """All is ready but the ceilings, which only snapshots tell, where no time of emptiness is asked for."""
-    kept = SubscriptionSpec("billing", replicated=True)
-    source = cluster("east", "west", topic("west", kept), policies=MOVING_BOTH)
-    busy = SubscriptionSpec("billing", consumers=3, replicated=True)
-    target = cluster("west", "east", topic("east", busy, producers=2), policies=MOVING_BOTH)
-    ended = moved(steward, tmp_path, source, target, "--empty-minutes", 0, "--json")
-    assert standings(ended) == ["cannot be told", *["ready"] * 7]
-    document = json.loads(ended.out)
-    assert (document["format"], document["version"]) == ("pulsar-steward/move-namespace", 1)
-    assert (document["namespace"], document["source"], document["target"]) == (NAMESPACE, "east", "west")
-    (last,) = document["stages"][7]["points"][0]["calls"]
-    assert last.endswith(f"namespaces set-clusters {NAMESPACE} --clusters west")
-
-
-def test_ten_thousand_topics_are_not_asked_one_by_one(steward: Steward, tmp_path: Path) -> None:
-    """Lists and a document a broker tell nearly all; whether positions go along is asked of a hundred topics."""
-    kept = SubscriptionSpec("billing", backlog=1, replicated=True)
-    link = ReplicatorSpec("west")
-    many = TopicSpec("many", partitions=10_000, replicators=(link,), subscriptions=(kept,))
-    with (
-        running_simulator(cluster("east", "west", many, policies=MOVING_BOTH)) as east,
-        running_simulator(cluster("west", "east", TopicSpec("many", partitions=10_000), policies=MOVING_BOTH)) as west,
-    ):
-        options = ("--fleet", fleet_of(tmp_path, east=east, west=west), "--snapshots", tmp_path, "--json")
-        ended = steward("move-namespace", NAMESPACE, "--to", "west", *options)
-        asked = len(east.requests.all()), len(west.requests.all())
-    assert ended.code == 1
-    assert asked[0] <= MAX_ASKED + 10 + 3 * 2
-    assert asked[1] <= 10 + 3 * 2
-    words = " ".join(point["words"] for stage in json.loads(ended.out)["stages"] for point in stage["points"])
-    assert "whether the position of 9,900 subscriptions is replicated: too many to ask, or not told" in words
-
-
-def test_what_cannot_be_read_is_not_ready(steward: Steward, tmp_path: Path) -> None:
-    """A broker that does not tell its topics may have any: no stage about topics, positions or clients is ready."""
-    with (
-        running_simulator(cluster("east", "west", topic(), policies=MOVING_BOTH)) as east,
-        running_simulator(cluster("west", "east", topic("east"), policies=MOVING_BOTH)) as west,
-    ):
-        east.faults.add(Fault(Answer(500, "no"), path="broker-stats", times=None))
-        options = ("--fleet", fleet_of(tmp_path, east=east, west=west), "--snapshots", tmp_path, "--json")
-        ended = steward("move-namespace", NAMESPACE, "--to", "west", *options)
-    assert [standing != "ready" for standing in standings(ended)] == [True, True, True, True, True, True, True, True]
-    assert "topics of" in ended.out
-
-
-def test_the_source_is_the_one_that_serves_it(steward: Steward, tmp_path: Path) -> None:
-    """Of several others; where several serve it, or none, it has to be named."""
-    with (
-        running_simulator(cluster("east", "west", topic(), policies=MOVING_BOTH)) as east,
-        running_simulator(cluster("west", "east", topic("east"), policies=MOVING_BOTH)) as west,
-        running_simulator(cluster("south", "west")) as south,
-    ):
-        fleet = fleet_of(tmp_path, east=east, west=west, south=south)
-        common = ("--fleet", fleet, "--snapshots", tmp_path, "--json")
-        ended = steward("move-namespace", NAMESPACE, "--to", "west", *common)
-        assert json.loads(ended.out)["source"] == "east"
-        several = steward("move-namespace", NAMESPACE, "--to", "south", *common)
-        assert (several.code, "east, west serve shop/orders: name the one" in several.err) == (2, True)
-        wrong = steward("move-namespace", NAMESPACE, "--to", "west", "--from", "south", *common)
-        assert (wrong.code, "south has no namespace shop/orders" in wrong.err) == (2, True)
-
-
-@row_by_row(
-    "options, words",
-    (["shop", "--to", "b"], "give it as tenant/namespace"),
-    ([NAMESPACE, "--to", "c"], "--to c: of Pulsar clusters the fleet has a, b"),
-    ([NAMESPACE, "--to", "a", "--from", "a"], "it is at a already"),
-)
-def test_what_is_not_understood(steward: Steward, tmp_path: Path, options: list[str], words: str) -> None:
-    fleet = fleet_of(tmp_path, a="http://127.0.0.1:1", b="http://127.0.0.1:1")
-    ended = steward("move-namespace", *options, "--fleet", fleet)
-    assert (ended.code, ended.out, words in ended.err) == (2, "", True)
-
-
-def test_a_cluster_that_does_not_answer_is_no_stage(
-    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It could not be looked at: the exit code is that of an error."""
-    monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
-    fleet = fleet_of(tmp_path, a="http://127.0.0.1:1", b="http://127.0.0.1:1")
-    ended = steward("move-namespace", NAMESPACE, "--to", "b", "--fleet", fleet)
-    assert (ended.code, ended.out) == (2, "")

@@ -82,7 +82,7 @@ def test_no_page_offers_the_call_that_deletes(shelf: Path) -> None:
     """Ending the topics at the source takes a live look: a snapshot does not tell all that is stored there."""
     page = both(shelf).get(f"/moves?{ASKED}").text
     assert f"set-clusters {ORDERS} --clusters west<" not in page
-    assert "first stage 3, 4" in page
+    assert "First stages 1, 3, 4" in page
 
 
 @cases(

@@ -73,7 +73,7 @@ def test_cards_say_what_matters(client: Client) -> None:
         "unknown Steward: halted",
         "healthy Steward: observing",
         "4 troubles, 61 findings (49 listed)",
-        "In that snapshot: nothing found, as far as could be seen",
+        "In that snapshot: healthy, as far as could be seen",
         "3 in care, 1 question waits",
         "Stale: seen 10 h ago",
         "Partial:",

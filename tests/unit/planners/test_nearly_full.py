@@ -123,7 +123,7 @@ def test_the_policy_bounds_it(key: str, value: int, megabytes: int) -> None:
     """The policy limits the raise by topic, by namespace and by cluster, and the step names the limit that applied."""
     proposal = proposed(a_namespace(), **remedy(**{key: value}))
     assert sizes(proposal) == {ORDERS: megabytes}
-    assert "headroom" in key or f"at most (backlog_quota_remedy.{key})" in only_step(proposal).why
+    assert "headroom" in key or f"but backlog_quota_remedy.{key} allows" in only_step(proposal).why
 
 
 def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
@@ -153,9 +153,10 @@ def test_a_topic_that_is_nearer_to_its_age_quota_is_not_answered() -> None:
         "topic",
         {},
         remedy(raise_most_megabytes=5 * 1024),
-        "allows 5 GiB of the 19.16 GiB needed (backlog_quota_remedy.raise_most_megabytes), no more than it is",
+        "be 19.16 GiB, and the policy allows at most 5 GiB (backlog_quota_remedy.raise_most_megabytes), no more than",
     ),
-    ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is"),
+    ("little", {}, remedy(raise_most_megabytes=11 * 1024), "which today's backlog would nearly fill at once"),
+    ("cluster", {}, remedy(raise_cluster_megabytes=0), "no more than it is now"),
     ("own", {}, {"findings": (found(limit_bytes=5),)}, "the topic's own"),
     ("guard", {}, {"quotas_are_checked": None}, "quotas_checked"),
     ("other changes", {}, {"claimed_settings": frozenset({ORDERS})}, "changes other settings of it first"),

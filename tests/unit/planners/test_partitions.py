@@ -88,7 +88,7 @@ def test_clients_that_choose_partitions_are_divided(found: Finding) -> None:
     (even(16), {}, "has 16 partitions, and the policy permits 16"),
     (even(2), {"subscriptions": {"app": "Key_Shared"}}, "partition_order: "),
     (even(2), {"most_partitions": 3}, "partition_limit: brokers permit 3"),
-    (even(2), {"policy": a_policy()}, "the policy permits none"),
+    (even(2), {"policy": a_policy()}, "the policy does not allow it"),
     (even(2), {"findings": (HOT, finding("partition-ceiling", "broker-00:8080"))}, "too many already"),
     (even(2), {"policy": a_policy(plan={"standing_snapshots": 2}, guards={"most_partitions": 4})}, "have not stood"),
 )

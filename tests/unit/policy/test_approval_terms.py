@@ -104,9 +104,9 @@ def test_who_may_answer_has_to_be_named_by_both() -> None:
     ),
     ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
     ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
-    ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
-    ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
-    ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
+    ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: has to be 2 or less"),
+    ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: has to be 1 or more"),
+    ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: has to be 1 or more"),
 )
 def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
     """Terms by risk that are invalid or weaker than a lower level's are refused with their key and the reason."""

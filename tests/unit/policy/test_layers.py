@@ -146,9 +146,12 @@ def test_values_of_overrides_are_normalised(given: object) -> None:
     ),
     (
         {"namespaces": {"acme/a": {"ack_holes": {"warning_percent": 101}}}},
-        "namespaces.acme/a.ack_holes.warning_percent: Input should be less",
+        "namespaces.acme/a.ack_holes.warning_percent: has to be 100 or less",
     ),
-    ({"clusters": {"east": {"brokers": {"draining": ["a:1", 5]}}}}, "clusters.east.brokers.draining.1: Input should"),
+    (
+        {"clusters": {"east": {"brokers": {"draining": ["a:1", 5]}}}},
+        "clusters.east.brokers.draining.1: has to be a text",
+    ),
 )
 def test_what_does_not_hold_up_in_an_override_is_named(document: dict[str, Any], words: str) -> None:
     """An invalid override is refused with its place, the reason and, for a misspelt key, the nearest valid one."""

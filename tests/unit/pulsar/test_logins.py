@@ -258,10 +258,10 @@ def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
 
 @row_by_row(
     "content, words",
-    (None, "key.json cannot be read: FileNotFoundError"),
-    ("{hidden", "key.json cannot be read: JSONDecodeError"),
+    (None, "key.json cannot be read: there is no such file: check its path"),
+    ("{hidden", "key.json cannot be read: it is no valid JSON"),
     ('["hidden"]', "key.json cannot be read: it is no JSON object"),
-    ("\udcff", "key.json cannot be read: UnicodeDecodeError"),
+    ("\udcff", "key.json cannot be read: it is no text in UTF-8"),
     ('{"client_id": "hidden"}', "`client_secret` in `oauth2_file`"),
 )
 def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, words: str, tmp_path: Path) -> None:

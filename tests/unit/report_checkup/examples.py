@@ -144,6 +144,7 @@ def _checkup(
     plan = a_plan(snapshot_id="east-1", taken_at=NOW, policy_digest="d", batches=batches, notes=notes)
     checks = check_reports(findings, verdicts, CATALOG)
     counts = counts_of(checks)
+    told = [trouble_report(each, plan.batches) for each in troubles_found(checks)]
     return Checkup(
         format=FORMAT,
         version=VERSION,
@@ -152,7 +153,9 @@ def _checkup(
         outcome=outcome_of(counts),
         about=_about(unread),
         counts=counts,
-        troubles=tuple(trouble_report(each, plan.batches) for each in troubles_found(checks)),
+        no_longer_judged=(),
+        troubles=tuple(each for each in told if each.severity is not Severity.INFO),
+        information=tuple(each for each in told if each.severity is Severity.INFO),
         checks=checks,
         planning=planning_of(plan, checks, Policy()),
         measures=Measures(brokers=(), crowded=(), backlog=(), limited=(), ack_holes=(), delayed=(), trends=()),

@@ -132,7 +132,12 @@ def test_a_partial_look_proves_nothing_absent() -> None:
     """What it did not find is not seen; what stood before it is not new after it, and its numbers are no growth."""
     partial = compared(look([], judged=False), look(full("t")))
     assert partial.words.endswith(": 1 not seen this time")
-    assert partial.lines[0].startswith("Not seen this time, as the snapshot is partial: ")
+    assert partial.lines[0].startswith("Not seen this time: ")
+    assert partial.lines[0].endswith(" (the snapshot is partial)")
+    blind = Look(
+        snapshot_id="s", taken_at=NOW, troubles=(), counted=frozenset(), judged=frozenset(), why_not={QUOTA: "It fell."}
+    )
+    assert compared(blind, look(full("t"))).lines[0].endswith(" (It fell.)")
     (standing,) = full("t", "u")
     standing = msgspec.structs.replace(standing, since=NOW - EIGHT)
     for then in ([], full("t")):

@@ -8,19 +8,24 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.cli.output import print_lines
+from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import judged_at
+from pulsar_steward.report.checkup.fleet import FleetCluster
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.terminal import lines
 from pulsar_steward.report.checkup.text import MAX_LISTED, filled_in, plan_lines, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import row_by_row
+from tests.unit.report_checkup import examples
 from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -99,12 +104,26 @@ def test_a_check_without_words_hides_no_reason(checkup_with: Make, golden: Golde
 
 
 def test_an_old_snapshot_is_said_to_be_old(checkup_with: Make) -> None:
-    """Before anything that was found."""
-    checkup = checkup_with(**skewed())
-    for hours, told in ((0.4, False), (7.0, True)):
-        now = checkup.about.taken_at + timedelta(hours=hours)
-        text = "\n".join(line.plain for line in lines(checkup, 80, now=now))
-        assert ("STALE: the snapshot is 7.0 h old" in text.partition("Troubles")[0]) is told
+    """In the result itself, and nothing that an old snapshot did not find counts as healthy."""
+    ill, well = checkup_with(**skewed()), examples.healthy()
+    for checkup, hours, code, told in (
+        (ill, 0.4, 1, "RESULT: 1 trouble, 1 finding"),
+        (ill, 7.0, 1, "RESULT: STALE, 7.0 h old: 1 trouble, 1 finding"),
+        (well, 0.4, 0, "RESULT: healthy"),
+        (well, 7.0, 2, "RESULT: STALE, 7.0 h old: it was healthy then, and how it is now is not known"),
+    ):
+        seen = judged_at(checkup, checkup.about.taken_at + timedelta(hours=hours))
+        assert told in shown(seen)
+        assert seen.outcome.exit_code == code
+        assert (ClusterHealth.HEALTHY is FleetCluster.of("east", None, seen).health) is (code == 0)
+    assert "STALE, 7.0 h old" in as_html(seen)
+
+
+def test_a_trouble_of_several_checks_names_them() -> None:
+    """Each of them is listed by itself below, and would else seem to be another trouble."""
+    made = examples.troubled()
+    joined = msgspec.structs.replace(made.troubles[0], check_ids=("tc-skew", "broker-load-skew"))
+    assert "One trouble of tc-skew, broker-load-skew." in shown(msgspec.structs.replace(made, troubles=(joined,)), 300)
 
 
 def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) -> None:

@@ -264,10 +264,7 @@ TTL_BEFORE_QUOTA = RowCheck(
     title="Messages expire before their age quota can act",
     advice=(
         "Decide with the topics' owners which is meant: losing old messages (TTL) or stopping producers (quota).",
-        (
-            "Raise the TTL above the quota's time, or remove it:"
-            " `pulsar-admin namespaces set-message-ttl NS -ttl SECONDS`."
-        ),
+        "Raise the TTL above the quota's time, or remove it: `pulsar-admin namespaces set-message-ttl NS -ttl TIME`.",
         "Otherwise remove the age quota, which protects nothing: `pulsar-admin namespaces remove-backlog-quota NS`.",
     ),
     source="docs/checks/ttl-before-quota.md",

@@ -119,7 +119,10 @@ RETENTION_TOO_LONG = RowCheck(
             "Lower it above quota and outage, which deletes what is over it:"
             " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
         ),
-        "If it is needed, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
+        (
+            "If it is needed, offload old ledgers to tiered storage:"
+            " `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`."
+        ),
     ),
     source="docs/checks/retention-too-long.md; docs/knowledge.md B",
     scope=Scope.NAMESPACE,
@@ -203,7 +206,7 @@ RETENTION_UNBOUNDED = RowCheck(
             "If not, bound it in time or size, which deletes what is over it:"
             " `pulsar-admin namespaces set-retention NS -s SIZE -t TIME`."
         ),
-        "If so, offload old ledgers to tiered storage: `pulsar-admin namespaces set-offload-policies NS`.",
+        "If so, offload old ledgers: `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`.",
         "Watch the bookies' disks.",
     ),
     source="docs/checks/retention-unbounded.md",
@@ -378,7 +381,10 @@ OFFLOAD_FAILING = RowCheck(
     order=95,
     title="A namespace is set to offload old ledgers, and that fails",
     advice=(
-        "Name a driver, and install its offloader on every broker: `pulsar-admin namespaces set-offload-policies NS`.",
+        (
+            "Name a driver, and install its offloader on every broker:"
+            " `pulsar-admin namespaces set-offload-policies NS -d DRIVER -b BUCKET`."
+        ),
         "Read the owner's log for the failure: credentials, bucket, region, network.",
         "Have one topic offloaded by hand and look: `pulsar-admin topics offload-status TOPIC`.",
         "Watch the bookies' disks meanwhile: nothing is freed.",

@@ -367,13 +367,10 @@ CHECK = Check(
     title="A TTL deletes what a slow subscription has not read",
     advice=(
         "Make whoever reads faster: more consumers, more partitions, or less work for each message.",
-        (
-            "Raise the TTL while they catch up; the backlog grows with it:"
-            " `pulsar-admin namespaces set-message-ttl NS -ttl SECONDS`."
-        ),
+        "Raise the TTL meanwhile; the backlog grows with it: `pulsar-admin namespaces set-message-ttl NS -ttl TIME`.",
         (
             "Nothing may be lost: set a quota that holds producers:"
-            " `pulsar-admin namespaces set-backlog-quota NS -l LIMIT -p POLICY`."
+            " `pulsar-admin namespaces set-backlog-quota NS -l LIMIT -p producer_request_hold`."
         ),
         "For a reader of old messages: no TTL on its topic, or one longer than the history.",
         "What was deleted is acknowledged: where retention still keeps it, reset the cursor to read it again.",

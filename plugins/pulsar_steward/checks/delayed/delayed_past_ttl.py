@@ -172,7 +172,7 @@ CHECK = RowCheck(
     title="A time to live may delete delayed messages before they are due",
     advice=(
         "Ask who produces to the namespace for the longest delay that they use.",
-        "Raise the time to live above that delay: `pulsar-admin namespaces set-message-ttl NS -ttl SECONDS`.",
+        "Raise the time to live above that delay: `pulsar-admin namespaces set-message-ttl NS -ttl TIME`.",
         "Bound the delay below it: maxDeliveryDelayInMillis in the namespace's delayedDelivery policy refuses longer.",
         "Keep topics with delays in a namespace of their own, without a time to live.",
         "What was expired is acknowledged: where retention still keeps it, reset the cursor to read it again.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.cli.errors import remedy_of
+from pulsar_steward.errors import NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +57,9 @@ def unknown(subject: str, words: str, remedy: str) -> Line:
 
 def of_error(subject: str, error: StewardError, state: LineState = LineState.UNKNOWN) -> Line:
     """Result for an error of Steward's own, with its remedy, unless the error's message has one."""
-    return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(type(error)))
+    remedy = error.remedy if isinstance(error, NotAllowed) else ""
+    words = str(error).removesuffix(f"; {remedy}")
+    return Line(subject=subject, state=state, words=words, remedy=remedy or remedy_of(type(error)))
 
 
 def exit_code(lines: Iterable[Line]) -> int:

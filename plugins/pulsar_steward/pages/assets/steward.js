@@ -74,17 +74,24 @@
     });
   }
 
-  // A table sorts and filters here, without asking again; the choice stays when the page is brought up to date.
-  var view = { column: -1, down: false, text: "", health: "" };
-  function cell(row) { var each = row.cells[view.column]; return each.dataset.value || each.textContent.trim(); }
-  function order(one, other) {
-    var x = cell(one), y = cell(other), by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
-    return view.down ? -by : by;
+  // Tables sort and filter here, without asking again; the choice stays when the page is brought up to date.
+  var orders = {}, filters = { text: "", health: "" }, figure = /^[\d,]+(\.\d+)?( %)?$/;
+  function orderOf(table) {
+    var name = table.closest("[aria-label]").getAttribute("aria-label");
+    return orders[name] = orders[name] || { column: -1, down: false };
   }
-  function arrange() {
-    var table = document.querySelector("table[data-sorts]"), form = document.querySelector("form[data-filters]"), shown = 0;
-    if (!table) { return; }
-    var body = table.tBodies[0], rows = all(body, "tr");
+  function cell(row, column) {
+    var each = row.cells[column], text = each ? each.dataset.value || each.textContent.trim() : "";
+    return figure.test(text) ? parseFloat(text.replace(/,/g, "")) : text;
+  }
+  function compare(column, down) {
+    return function (one, other) {
+      var x = cell(one, column), y = cell(other, column), by = isNaN(x) || isNaN(y) ? String(x).localeCompare(y) : x - y;
+      return down ? -by : by;
+    };
+  }
+  function sort(table) {
+    var order = orderOf(table), body = table.tBodies[0];
     all(table, "thead th").forEach(function (head) {
       if (!head.querySelector("button")) {
         var button = document.createElement("button");
@@ -92,28 +99,35 @@
         button.textContent = head.textContent;
         head.replaceChildren(button);
       }
-      if (head.cellIndex === view.column) { head.setAttribute("aria-sort", view.down ? "descending" : "ascending"); } else { head.removeAttribute("aria-sort"); }
+      if (head.cellIndex === order.column) { head.setAttribute("aria-sort", order.down ? "descending" : "ascending"); } else { head.removeAttribute("aria-sort"); }
     });
-    if (view.column >= 0) { rows.sort(order).forEach(function (row) { body.appendChild(row); }); }
+    if (order.column >= 0) { all(body, "tr").sort(compare(order.column, order.down)).forEach(function (row) { body.appendChild(row); }); }
+  }
+  function arrange() {
+    var form = document.querySelector("form[data-filters]"), shown = 0;
+    all(document, "table[data-sorts]").forEach(sort);
+    if (!form) { return; }
+    var rows = all(form.nextElementSibling, "tbody tr");
     rows.forEach(function (row) {
-      row.hidden = row.textContent.toLowerCase().indexOf(view.text.toLowerCase()) < 0 || (view.health !== "" && row.dataset.health !== view.health);
+      row.hidden = row.textContent.toLowerCase().indexOf(filters.text.toLowerCase()) < 0 || (filters.health !== "" && row.dataset.health !== filters.health);
       shown += row.hidden ? 0 : 1;
     });
     form.hidden = false;
-    form.elements.text.value = view.text;
-    form.elements.health.value = view.health;
+    form.elements.text.value = filters.text;
+    form.elements.health.value = filters.health;
     form.querySelector("output").textContent = shown + " of " + rows.length + " shown";
   }
   document.addEventListener("click", function (event) {
     var button = event.target.closest("table[data-sorts] th button"), head = button && button.parentNode;
     if (!head) { return; }
-    view.down = view.column === head.cellIndex ? !view.down : head.classList.contains("n");
-    view.column = head.cellIndex;
+    var order = orderOf(head.closest("table"));
+    order.down = order.column === head.cellIndex ? !order.down : head.classList.contains("n");
+    order.column = head.cellIndex;
     arrange();
   });
   function filter(event) {
     if (!event.target.form || !event.target.form.matches("[data-filters]")) { return; }
-    view[event.target.name] = event.target.value;
+    filters[event.target.name] = event.target.value;
     arrange();
   }
   document.addEventListener("input", filter);

@@ -12,7 +12,7 @@ from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAP
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.plan import BROKER_DRAIN, BROKER_GROUP, BUNDLE_BALANCE, Batch
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
-from pulsar_steward.model.units import counted, throughput_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, throughput_in_words
 from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, placements
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.facts import LoadFacts
@@ -218,9 +218,9 @@ def why_no_moves(planning: PlanningFacts) -> str | None:
     if facts is None or facts.snapshots < remedy.least_snapshots:
         seen = 0 if facts is None else facts.snapshots
         return (
-            f"{GOAL}: no move is proposed, as {counted(seen, 'whole snapshot')} of the last"
-            f" {counted(remedy.window_minutes, 'minute')} may show a burst: {remedy.least_snapshots} are needed"
-            " (bundle_balance_remedy.least_snapshots)."
+            f"{GOAL}: {counted(remedy.least_snapshots, 'complete look is', 'complete looks are')} needed within"
+            f" {seconds_in_words(remedy.window_minutes * 60)} before bundles are moved, and there"
+            f" {'is' if seen == 1 else 'are'} {seen:,} (bundle_balance_remedy.least_snapshots)."
         )
     if len(facts.brokers) <= 1:  # one broker has nobody to give to
         return f"{GOAL}: no move is proposed, as there are no two brokers that are not draining."

@@ -229,6 +229,7 @@ def _of_pulsar(snapshot: Snapshot, meta: SnapshotMeta, policy: Policy) -> Member
                 load=users.get(name, {}),
                 growth=None if growths is None else growths.get(name, {}),
                 allowed=frozenset(document.allowed_clusters) if document and document.allowed_clusters else None,
+                replicated_to=_replication(document) or frozenset(),
                 pinned="brokers of its member could not be read"
                 if meta.unread_brokers
                 else _pinned(rows.get(name), document),

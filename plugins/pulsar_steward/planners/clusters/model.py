@@ -55,6 +55,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     leaving: bool = False
     whole: bool = True
 
+    @property
+    def policy_name(self) -> str:
+        """Its name in policies of namespaces."""
+        return self.pulsar_name or self.name
+
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace at one member that serves it; a replicated namespace has one for each.
@@ -65,6 +70,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
         load: Its part of the member's load.
         growth: Growth of its load in a day; None: not known.
         allowed: Clusters that its policies allow, by Pulsar's names; None: all.
+        replicated_to: Clusters that its policies replicate it to, by Pulsar's names.
         pinned: Reason why it cannot be moved; None: it can.
     """
 
@@ -73,6 +79,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     load: Amounts
     growth: Amounts | None = {}
     allowed: frozenset[str] | None = None
+    replicated_to: frozenset[str] = frozenset()
     pinned: str | None = None
 
     @property

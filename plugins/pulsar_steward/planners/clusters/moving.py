@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 LIVE = "a snapshot does not tell, `steward move-namespace` does"
 """Why a look by snapshots knows less than a live one."""
 
-COPYING = range(2, 6)
-"""Stages after which the target has all that the source has."""
-
 NOT_COMPARED = frozenset(
     {"bundles", "replication_clusters", "allowed_clusters", "migrated", "deleted", "auth_policies"}
 )
@@ -107,15 +104,15 @@ def stages_of(
         ("Topics are there with as many partitions", moving.topics()),
         ("The target has caught up, seen from both ends", moving.caught_up()),
         ("Subscriptions are there, with their positions", moving.positions()),
-        ("Clients are at the target", moving.clients()),
     )
     stages = [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=1)]
-    open_stages = [each for each in stages if each.number in COPYING and each.standing is not Standing.READY]
-    parts = (
-        ("Pulsar's own migration", moving.migration(open_stages)),
-        ("The source has been empty for long enough", moving.emptied(empty, open_stages)),
+    first = [each for each in stages if each.standing is not Standing.READY]
+    ends: tuple[tuple[str, Iterable[Point]], ...] = (
+        ("Clients are at the target", moving.clients()),
+        ("Pulsar's own migration", moving.migration(first)),
+        ("The source has been empty for long enough", moving.emptied(empty, first)),
     )
-    stages += [_stage(number, title, points) for number, (title, points) in enumerate(parts, start=len(stages) + 1)]
+    stages += [_stage(number, title, points) for number, (title, points) in enumerate(ends, start=len(stages) + 1)]
     if clash:  # whatever is called would mix the messages of two topics, or delete those of one
         stages = [_without_calls(each) for each in stages]
     return StagedMove(
@@ -169,15 +166,10 @@ class _Moving:
         source, target = self._source, self._target
         if target.pulsar_name == source.pulsar_name:
             yield not_yet(f"both clusters call themselves {target.pulsar_name}: Pulsar cannot tell them apart")
-        elif target.pulsar_name in source.clusters:
-            yield ready(f"{source.cluster} knows the cluster {target.pulsar_name}")
-        elif source.snapshot_at:
-            yield unknown(f"whether {source.cluster} knows the cluster {target.pulsar_name}: {LIVE}")
         else:
-            admin, service = target.addresses.get(target.pulsar_name, (None, None))
-            words = ("--url", admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL")
-            made = call(source, "clusters", "create", target.pulsar_name, *words)
-            yield not_yet(f"{source.cluster} does not know the cluster {target.pulsar_name}", [made])
+            yield self._known_at(source, target)
+            if not self._shared:
+                yield self._known_at(target, source)
         for look in (source,) if self._shared else (source, target):
             yield self._tenant_at(look)
         if target.policies is None:
@@ -190,6 +182,20 @@ class _Moving:
             names = ",".join(sorted(allowed | {target.pulsar_name}))
             made = call(source, "namespaces", "set-allowed-clusters", self._namespace, "--clusters", names)
             yield not_yet(f"the namespace's policies do not allow {target.pulsar_name}", [made])
+
+    @staticmethod
+    def _known_at(look: NamespaceLook, other: NamespaceLook) -> Point:
+        """Whether a cluster knows the other one; Pulsar refuses tenants of clusters that it does not know."""
+        name = other.pulsar_name
+        if name in look.clusters:
+            return ready(f"{look.cluster} knows the cluster {name}")
+        if look.snapshot_at:
+            return unknown(f"whether {look.cluster} knows the cluster {name}: {LIVE}")
+        admin, service = other.addresses.get(name, (None, None))
+        words = ("--url", admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL")
+        return not_yet(
+            f"{look.cluster} does not know the cluster {name}", [call(look, "clusters", "create", name, *words)]
+        )
 
     def _tenant_at(self, look: NamespaceLook) -> Point:
         wanted = {self._source.pulsar_name, self._target.pulsar_name}
@@ -218,13 +224,15 @@ class _Moving:
         if members is None:
             if self._source.snapshot_at:
                 return unknown(f"whether it has room: {LIVE}")
-            return unknown("whether it has room: there is no diagnosed snapshot of both (`steward whatif` needs them)")
+            words = "there is no diagnosed snapshot of both (`steward checkup --keep DIR` takes them)"
+            return unknown(f"whether it has room: {words}")
         source, target = members
         moved, there = (
             next((each.load for each in member.holdings if each.namespace == self._namespace), None)
             for member in members
         )
-        if not moved:
+        moved = moved or {}
+        if not moved and (self._source.loaded or self._source.unread):
             return unknown(f"whether it has room: the snapshot of {source.name} has nothing of the namespace")
         ceilings = target.capacity.ceilings()
         loads = {
@@ -362,8 +370,11 @@ class _Moving:
         )
         yield from self._unread(source)
 
-    def migration(self, open_stages: Sequence[Stage]) -> Iterator[Point]:
-        """Stage 7: Pulsar's own migration of clients (PIP-188), as the source's version has it."""
+    def migration(self, first: Sequence[Stage]) -> Iterator[Point]:
+        """Stage 7: Pulsar's own migration of clients (PIP-188), as the source's version has it.
+
+        It ends topics for good: its calls are told once no stage has to be ready `first`. That of clients need not be.
+        """
         source = self._source
         release = release_of(source.version)
         if not source.clients and not source.unread:
@@ -385,9 +396,9 @@ class _Moving:
         if not source.migration_seconds:
             words = "have `clusterMigrationCheckDurationSeconds=0` and never begin one: set it and restart them"
             yield not_yet(f"brokers of {source.cluster} {words}")
-        yield self._begun(release, open_stages)
+        yield self._begun(release, first)
 
-    def _begun(self, release: tuple[int, int, int], open_stages: Sequence[Stage]) -> Point:
+    def _begun(self, release: tuple[int, int, int], first: Sequence[Stage]) -> Point:
         """Whether the migration was begun, and what it would do or does."""
         source, target = self._source, self._target
         _, service = target.addresses.get(target.pulsar_name, (None, None))
@@ -404,10 +415,9 @@ class _Moving:
             )
         if begun and source.migrates_to:
             return ready(f"it was begun: clients with nothing left to read are sent to {source.migrates_to}")
-        if open_stages:
-            numbers = named([str(each.number) for each in open_stages])
+        if first:
             return not_yet(
-                f"it was not begun, and is not needed where clients get the new address. First stage {numbers}: a"
+                f"it was not begun, and is not needed where clients get the new address.{_has_to_be_ready(first)} A"
                 f" consumer whose subscription {target.cluster} lacks would miss what was published there before it"
             )
         return self._migration_calls(release, service)
@@ -430,13 +440,12 @@ class _Moving:
             calls,
         )
 
-    def emptied(self, empty: Empty, open_stages: Sequence[Stage]) -> Iterator[Point]:
+    def emptied(self, empty: Empty, first: Sequence[Stage]) -> Iterator[Point]:
         """Stage 8: no client for a time, by snapshots of the source; then its topics may go, once all is copied."""
         source, target = self._source, self._target
-        if open_stages:
-            numbers = named([str(each.number) for each in open_stages])
-            words = f"its last call deletes all that {source.cluster} stores: first stage {numbers}"
-            known = any(each.standing is Standing.NOT_YET for each in open_stages)
+        if first:
+            words = f"its last call deletes all that {source.cluster} stores.{_has_to_be_ready(first)}"
+            known = any(each.standing is Standing.NOT_YET for each in first)
             yield not_yet(words) if known else unknown(words)
         wanted = seconds_in_words(empty.wanted_seconds)
         if source.clients:
@@ -448,7 +457,7 @@ class _Moving:
         last = [call(source, "namespaces", "set-clusters", self._namespace, "--clusters", target.pulsar_name)]
         ends = f"The last call ends its topics at {source.cluster}, with all that they store"
         warning = f" {ends}: it cannot be undone, and may keep brokers busy for a minute."
-        if open_stages:
+        if first:
             last, warning = [], ""
         looks = (empty.now, *empty.looks)
         since = looks[-1]
@@ -477,6 +486,13 @@ class _Moving:
         for look in looks:
             if look.unread:
                 yield unknown(f"{look.cluster}: {counted(len(look.unread), 'part')} not read: {look.unread[0]}")
+
+
+def _has_to_be_ready(first: Sequence[Stage]) -> str:
+    """A sentence on stages that hold back calls which cannot be undone; empty: none does."""
+    numbers = ", ".join(str(each.number) for each in first)
+    words = "stages {} have" if len(first) > 1 else "stage {} has"
+    return f" First {words.format(numbers)} to be ready." if first else ""
 
 
 def _as_set(value: object) -> object:

@@ -20,6 +20,8 @@ from pulsar_steward.planners.clusters.model import RESOURCES, Holding, LogicalCl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pulsar_steward.planners.clusters.model import Resource
+
 SWAPPED, TRIED = 50, 20
 """Number of a member's moves, those of the most bytes, and of namespaces that each of them is replaced by on trial."""
 
@@ -28,17 +30,22 @@ WORDS = {"topics": "topics", "metadata_nodes": "metadata nodes", "millicpu": "CP
 
 
 class NamespaceMove(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace that goes to another member, or a new one's place (`source` is None), and why."""
+    """A namespace that goes to another member, or a new one's place (`source` is None), and why.
+
+    Attributes:
+        unbounded: Resources that drive it out, in words, of which the target's ceiling is not known.
+    """
 
     namespace: str
     source: str | None
     target: str
     stored_bytes: int
     why: str
+    unbounded: tuple[str, ...] = ()
 
 
-class Unplaced(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace that should move, or is new (`member` is None), but has no place, and why."""
+class Unmoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace that does not move from its member, or is new (`member` is None) and gets none, and why."""
 
     namespace: str
     member: str | None
@@ -46,12 +53,21 @@ class Unplaced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespacePlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of `place`: how full members are before and after, and what has to be moved for it."""
+    """Result of `place`.
+
+    Attributes:
+        before: How full members are.
+        after: How full they are after the moves.
+        moves: Namespaces that have to be moved for it.
+        unplaced: Namespaces that should move, or are new, but have no place.
+        dropped: Namespaces that only lose the member that leaves: every other one serves them.
+    """
 
     before: tuple[MemberUse, ...]
     after: tuple[MemberUse, ...]
     moves: tuple[NamespaceMove, ...]
-    unplaced: tuple[Unplaced, ...]
+    unplaced: tuple[Unmoved, ...]
+    dropped: tuple[Unmoved, ...] = ()
 
     @property
     def stored_bytes(self) -> int:
@@ -102,19 +118,42 @@ def place(cluster: LogicalCluster) -> NamespacePlacement:
 
     The same cluster gives the same result, in whatever order its members and namespaces are given. No move breaks a
     constraint: namespaces stay in their region and at members that their policies allow, replicated ones stay at as
-    many members, groups of tenants that are at one member stay so. A new namespace may go to every region.
+    many members, groups of tenants that are at one member stay so. A new namespace may go to every region. Of a member
+    that leaves, a namespace that every other one serves needs no place, if it is empty or replicated to them.
 
     Raises:
         ValueError: If a holding is at no member of the cluster, or one name is given twice.
     """
-    cluster = _in_order(cluster)
+    whole = _in_order(cluster)
+    dropped = tuple(_dropped(whole))
+    gone = {(each.namespace, each.member) for each in dropped}
+    kept = tuple(each for each in whole.holdings if (each.namespace, each.member) not in gone)
+    cluster = msgspec.structs.replace(whole, holdings=kept)
     best = min((_Search(cluster).run(order) for order in _ORDERS), key=lambda search: search.cost)
     return NamespacePlacement(
-        before=uses_of(cluster, {}),
+        before=uses_of(whole, {}),
         after=uses_of(cluster, {number: cluster.members[each].name for number, each in best.homes.items()}),
         moves=tuple(sorted(best.moves(), key=lambda move: (move.source or "", move.namespace))),
         unplaced=tuple(sorted(best.unplaced(), key=lambda each: (each.member or "", each.namespace))),
+        dropped=dropped,
     )
+
+
+def _dropped(cluster: LogicalCluster) -> Iterator[Unmoved]:
+    """Namespaces of members that leave, which every other member serves: they are empty, or replicated there."""
+    leaving = {member.name for member in cluster.members if member.leaving}
+    others = {member.name: member.policy_name for member in cluster.members if not member.leaving}
+    serving: dict[str, set[str | None]] = defaultdict(set)
+    for each in cluster.holdings:
+        serving[each.namespace].add(each.member)
+    for each in cluster.holdings:
+        if each.member not in leaving or not others or not others.keys() <= serving[each.namespace]:
+            continue
+        if each.replicated_to >= set(others.values()):
+            yield Unmoved(namespace=each.namespace, member=each.member, why="every other member replicates it")
+        elif each.pinned is None and not any(each.load.values()):
+            words = "no topic of it is loaded there, and every other member serves it"
+            yield Unmoved(namespace=each.namespace, member=each.member, why=words)
 
 
 def _in_order(cluster: LogicalCluster) -> LogicalCluster:
@@ -156,7 +195,7 @@ class _Search:
         for unit in self._units:
             if unit.group is not None and unit.source is not None:
                 self._group_sizes[unit.group] = len(self._of_group(unit.group))
-        self._over = [self._words_of_excess(number) for number in range(len(self._members))]
+        self._over = [self._driving(number) for number in range(len(self._members))]
 
     def run(self, order: _Order) -> _Search:
         """Relieves members that are over a ceiling, the worst first, until nothing improves; then places new ones."""
@@ -187,10 +226,12 @@ class _Search:
         for unit in self._units:
             if not self._has_moved(unit):
                 continue
-            target = self._members[self.homes[unit.numbers[0]]].name
+            home = self.homes[unit.numbers[0]]
+            target = self._members[home].name
             why = f"{target} is the least full member that may take it"
+            driving = self._over[unit.source] if unit.source is not None else ()
             if unit.source is not None:
-                why = f"{self._over[unit.source]}; {why}"
+                why = f"{self._words_of_excess(unit.source)}; {why}"
             if len(unit.numbers) > 1:
                 why = f"{why}, with all namespaces of the tenants that stay together"
             for number in unit.numbers:
@@ -201,9 +242,14 @@ class _Search:
                     target=target,
                     stored_bytes=each.stored_bytes,
                     why=why,
+                    unbounded=tuple(
+                        WORDS[it]
+                        for it in driving
+                        if each.load.get(it) and self._ceilings[home][RESOURCES.index(it)] == math.inf
+                    ),
                 )
 
-    def unplaced(self) -> Iterator[Unplaced]:
+    def unplaced(self) -> Iterator[Unmoved]:
         """Namespaces that have no place, or would help their member by moving and cannot."""
         for unit in self._units:
             if self._has_moved(unit) or (unit.source is not None and not self._helps(unit, unit.source)):
@@ -211,7 +257,7 @@ class _Search:
             why = unit.pinned or self._objections(unit)
             for number in unit.numbers:
                 each = self._holdings[number]
-                yield Unplaced(namespace=each.namespace, member=each.member, why=why)
+                yield Unmoved(namespace=each.namespace, member=each.member, why=why)
 
     def _divided(self, together: Sequence[frozenset[str]]) -> Iterator[_Unit]:
         """Units of the holdings, by name."""
@@ -250,7 +296,7 @@ class _Search:
             return "with brokers that could not be read"
         if source is not None and self._members[source].region != member.region:
             return "in another region"
-        if any(each.allowed is not None and (member.pulsar_name or member.name) not in each.allowed for each in held):
+        if any(each.allowed is not None and member.policy_name not in each.allowed for each in held):
             return "not allowed by its policies"
         return None
 
@@ -348,12 +394,17 @@ class _Search:
     def _helps(self, unit: _Unit, number: int) -> bool:
         return self._excess(number, without=unit) < self._excess(number)
 
+    def _driving(self, number: int) -> tuple[Resource, ...]:
+        """Resources that drive namespaces out: those over a ceiling; of a member that leaves, all with a ceiling."""
+        leaving = self._members[number].leaving
+        amounts = zip(RESOURCES, self._loads[number], self._ceilings[number], strict=True)
+        return tuple(it for it, load, top in amounts if (top < math.inf if leaving else load > top))
+
     def _words_of_excess(self, number: int) -> str:
         member = self._members[number]
         if member.leaving:
             return f"{member.name} leaves the logical cluster"
-        amounts = zip(RESOURCES, self._loads[number], self._ceilings[number], strict=True)
-        return f"{member.name} is over its ceiling of {', '.join(WORDS[it] for it, load, top in amounts if load > top)}"
+        return f"{member.name} is over its ceiling of {', '.join(WORDS[it] for it in self._over[number])}"
 
     def _has_moved(self, unit: _Unit) -> bool:
         return unit.numbers[0] in self.homes

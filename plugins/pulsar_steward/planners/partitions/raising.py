@@ -34,7 +34,7 @@ NO_FEWER = "A raise cannot be undone: brokers refuse a lower number, and only a 
 def obstacle(planning: PlanningFacts, _: str) -> str | None:
     """A note if the policy permits no raise, or there are too many partitions already."""
     if not planning.policy.guards.most_partitions:
-        return f"{GOAL}: no raise is proposed, as added partitions stay for ever and the policy permits none ({LIMIT})."
+        return f"{GOAL}: Adding partitions cannot be undone, and the policy does not allow it ({LIMIT})."
     for finding in planning.findings:
         if finding.check_id == PARTITION_CEILING.check_id and finding.severity.rank >= Severity.WARNING.rank:
             return f"{GOAL}: no raise is proposed, as {finding.subject} has too many already (partition-ceiling)."

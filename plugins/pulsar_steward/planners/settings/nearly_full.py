@@ -156,14 +156,15 @@ def raised_quota(
     )
     if need > bound:
         among = f" among up to {counted(topics, 'topic')}, as not all findings are listed" if topics > len(full) else ""
-        allowed = f"the policy allows {bytes_in_words(max(bound, 0))}"
         raises = bound > quota.limit_bytes
         if not raises or max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
-            short = "which would be full at once" if raises else "no more than it is"
+            most = f"the policy allows at most {bytes_in_words(max(bound, 0))} ({key})"
+            too_low = "already exceeds" if fact.looks[0].peak > bound else "would nearly fill at once"
+            short = f"which today's backlog {too_low}" if raises else "no more than it is now"
             return ProposedQuota(
-                None, f"{allowed} of the {bytes_in_words(need)} needed ({key}), {short}: {words}{among}"
+                None, f"it would have to be {bytes_in_words(need)}, and {most}, {short}: {words}{among}"
             )
-        need, words = bound, f"{words}; but {allowed} at most ({key}){among}"
+        need, words = bound, f"{words}; but {key} allows {bytes_in_words(bound)} at most{among}"
     return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
 
 

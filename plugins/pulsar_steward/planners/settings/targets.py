@@ -204,7 +204,7 @@ def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Pol
     """Lowers the retention, after the quotas, as it has to stay above them; not if another finding raised it."""
     shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
     if shorter is None:
-        decided.notes.append("its retention is not lowered, as a quota, the outage or another finding needs the present one")
+        decided.notes.append("its retention is not lowered, as quota, outage or another finding needs the present one")
     else:
         decided.put(SettingName.RETENTION, *shorter)
 

@@ -35,18 +35,22 @@ from pulsar_steward.report.checkup.document import (
     CheckupOutcome,
     Counts,
     FindingReport,
+    NoLongerJudged,
     Planning,
     ProposedBatch,
     TroubleReport,
     Unread,
     by_reason,
+    pressing,
 )
 from pulsar_steward.report.checkup.measures import measures_of
 from pulsar_steward.report.checkup.text import filled_in
-from pulsar_steward.report.overview import span_in_words
+from pulsar_steward.report.overview import STALE_AT_LEAST, span_in_words, summary_of
+from pulsar_steward.snapshots.folder import LOOK_BACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Batch, Plan
@@ -66,20 +70,22 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts, about = counts_of(every), _about(snapshot)
+    no_longer = no_longer_judged(snapshot)
+    told = [
+        trouble_report(each, plan.batches, plan.notes, about.servers, cluster=about.cluster, partial=not about.complete)
+        for each in troubles_found(every)
+    ]
     return Checkup(
         format=FORMAT,
         version=VERSION,
         steward_version=steward_version(),
         policy_digest=plan.policy_digest,
-        outcome=outcome_of(counts),
+        outcome=outcome_of(counts, no_longer),
         about=about,
         counts=counts,
-        troubles=tuple(
-            trouble_report(
-                each, plan.batches, plan.notes, about.servers, cluster=about.cluster, partial=not about.complete
-            )
-            for each in troubles_found(every)
-        ),
+        no_longer_judged=no_longer,
+        troubles=pressing(told),
+        information=tuple(each for each in told if each.severity is Severity.INFO),
         checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
@@ -87,9 +93,45 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
     )
 
 
-def outcome_of(counts: Counts) -> CheckupOutcome:
-    """Overall outcome: information is no problem, but health is not known unless at least one check is clear."""
-    if counts.critical or counts.warning:
+def judged_at(checkup: Checkup, now: datetime) -> Checkup:
+    """The check-up as it is reported now: what an old snapshot found stands, but that it found nothing is not known."""
+    age = now - checkup.about.taken_at
+    if age <= STALE_AT_LEAST:
+        return checkup
+    about = msgspec.structs.replace(checkup.about, stale_seconds=round(age.total_seconds()))
+    found = checkup.outcome is CheckupOutcome.FINDINGS
+    outcome = CheckupOutcome.FINDINGS if found else CheckupOutcome.COULD_NOT_LOOK
+    return msgspec.structs.replace(checkup, about=about, outcome=outcome)
+
+
+def no_longer_judged(snapshot: Snapshot) -> tuple[NoLongerJudged, ...]:
+    """Checks that cannot judge a snapshot, and found a warning or worse in the last one before that they judged."""
+    open_now = {each.check_id: each.reason for each in snapshot.verdicts() if each.outlook is Outlook.UNKNOWN}
+    found = []
+    for earlier in snapshot.diagnosed_before(LOOK_BACK) if open_now else ():
+        then = summary_of(earlier)
+        judged_then = {each.check_id for each in then.verdicts if each.outlook is not Outlook.UNKNOWN}
+        for check_id in sorted(open_now.keys() & judged_then):
+            reason = open_now.pop(check_id)
+            severities = [severity for (name, severity), each in then.found.items() if name == check_id and each.count]
+            worst = max(severities, key=lambda each: each.rank, default=Severity.INFO)
+            if worst is not Severity.INFO:
+                found.append(
+                    NoLongerJudged(check_id=check_id, severity=worst, taken_at=then.meta.taken_at, reason=reason)
+                )
+        if not open_now:
+            break
+    return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.check_id)))
+
+
+def outcome_of(counts: Counts, no_longer: Sequence[NoLongerJudged] = ()) -> CheckupOutcome:
+    """Overall outcome: information is no problem, but health is not known unless at least one check is clear.
+
+    Args:
+        counts: Findings and checks.
+        no_longer: Checks that found trouble before and cannot judge now: their findings stand.
+    """
+    if counts.critical or counts.warning or no_longer:
         return CheckupOutcome.FINDINGS
     return CheckupOutcome.HEALTHY if counts.checks_clear else CheckupOutcome.COULD_NOT_LOOK
 
@@ -100,10 +142,10 @@ def counts_of(checks: Sequence[CheckReport]) -> Counts:
     outlooks = Counter(check.outlook for check in checks)
     every = {severity: sum(getattr(check.found, severity.value) for check in checks) for severity in Severity}
     return Counts(
-        found=BySeverity.of(every),
-        critical=severities[Severity.CRITICAL],
-        warning=severities[Severity.WARNING],
-        info=severities[Severity.INFO],
+        critical=every[Severity.CRITICAL],
+        warning=every[Severity.WARNING],
+        info=every[Severity.INFO],
+        listed=BySeverity.of(severities),
         checks_clear=outlooks[Outlook.CLEAR],
         checks_unknown=outlooks[Outlook.UNKNOWN],
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 
 FLEET: Literal["pulsar-steward/fleet-checkup"] = "pulsar-steward/fleet-checkup"
 """Format of a document with check-ups of several clusters (`report.checkup.fleet`)."""
@@ -69,6 +69,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     load_manager: Annotated[str, Meta(description="class name of the brokers' load manager")]
     taken_at: Annotated[datetime, Meta(description="when collecting began, UTC")]
     span: Annotated[str | None, Meta(description="when brokers were read, where that took a minute or more")] = None
+    stale_seconds: Annotated[
+        int | None, Meta(description="age when this was reported, if over 30 minutes; null: it is not stale")
+    ] = None
     complete: Annotated[bool, Meta(description="false: the snapshot is partial, and no check can be clear")]
     unread: Annotated[tuple[Unread, ...], Meta(description="what could not be read; empty where complete")]
     brokers: Annotated[int, Meta(description="brokers that the cluster lists")]
@@ -120,6 +123,11 @@ class BySeverity(msgspec.Struct, frozen=True, kw_only=True):
         """Takes the numbers from a mapping."""
         return cls(**{severity.value: counts.get(severity, 0) for severity in Severity})
 
+    @property
+    def pressing(self) -> int:
+        """Number of those that are more than information."""
+        return self.critical + self.warning
+
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     """One check: what it can say of the cluster, what it found, and what to do about it."""
@@ -155,10 +163,10 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Findings by severity, and checks that found nothing."""
 
-    found: Annotated[BySeverity, Meta(description="all findings of all checks, listed or not")]
-    critical: Annotated[int, Meta(description="listed findings")]
-    warning: Annotated[int, Meta(description="listed findings")]
-    info: Annotated[int, Meta(description="listed findings")]
+    critical: Annotated[int, Meta(description="findings of all checks, listed or not")]
+    warning: Annotated[int, Meta(description="findings of all checks, listed or not")]
+    info: Annotated[int, Meta(description="findings of all checks, listed or not")]
+    listed: Annotated[BySeverity, Meta(description="those of them that are listed")]
     checks_clear: int
     checks_unknown: int
 
@@ -207,7 +215,22 @@ def pressing(troubles: Sequence[TroubleReport]) -> tuple[TroubleReport, ...]:
 
 
 MOST_NAMED = 3
-"""Maximum number of new, worse or gone troubles that are named."""
+"""Maximum number of new, worse or gone troubles that are named, and of checks that can no longer judge."""
+
+
+class NoLongerJudged(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that cannot judge now, and found trouble in the last look that it could judge."""
+
+    check_id: str
+    severity: Annotated[Severity, Meta(description="of the worst finding of that look")]
+    taken_at: Annotated[datetime, Meta(description="when that look was taken, UTC")]
+    reason: Annotated[str, Meta(description="why the check cannot judge now, in its own words")]
+
+    @property
+    def words(self) -> str:
+        """The same in a sentence."""
+        was = f"{self.check_id} was {self.severity} at {time_in_words(self.taken_at)}"
+        return f"{was} and cannot be judged now: {self.reason}"
 
 
 class ChangedTrouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +239,9 @@ class ChangedTrouble(msgspec.Struct, frozen=True, kw_only=True):
     trouble_id: str
     headline: str
     where: Annotated[str, Meta(description="whom it meets, or met")]
-    change: Annotated[str, Meta(description="how it got worse, from old to new; empty: it is new, or gone")] = ""
+    change: Annotated[
+        str, Meta(description="how it got worse, from old to new, or why it was not seen; empty: it is new, or gone")
+    ] = ""
 
     @property
     def words(self) -> str:
@@ -237,7 +262,7 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
     worse: tuple[ChangedTrouble, ...]
     gone: tuple[ChangedTrouble, ...]
     unseen: Annotated[
-        tuple[ChangedTrouble, ...], Meta(description="not found, and not judged either: the snapshot is partial")
+        tuple[ChangedTrouble, ...], Meta(description="not found, and not known to be over; `change` says why")
     ]
     note: Annotated[str, Meta(description="how the earlier snapshot differs from the one that was asked for")] = ""
     looked: Annotated[bool, Meta(description="false: no snapshot was taken in that time, so nothing is known")] = True
@@ -259,8 +284,7 @@ class SinceLook(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """The troubles by name: new ones, worse ones, those that are gone, and those that were not looked at again."""
-        not_seen = "Not seen this time, as the snapshot is partial"
-        kinds = (("New", self.new), ("Worse", self.worse), ("Gone", self.gone), (not_seen, self.unseen))
+        kinds = (("New", self.new), ("Worse", self.worse), ("Gone", self.gone), ("Not seen this time", self.unseen))
         return tuple(f"{kind}: {words}" for kind, troubles in kinds for words in _named(troubles))
 
 
@@ -296,13 +320,18 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     """A check-up of one cluster. Checks are in the order in which trouble is best looked for."""
 
     format: Literal["pulsar-steward/checkup"]
-    version: Annotated[Literal[1], Meta(description="rises when a field goes or changes its meaning")]
+    version: Annotated[Literal[2], Meta(description="rises when a field goes or changes its meaning")]
     steward_version: str
     policy_digest: Annotated[str, Meta(description="SHA-256 of the thresholds and limits that were in force")]
     outcome: Annotated[CheckupOutcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
     about: About
     counts: Counts
-    troubles: Annotated[tuple[TroubleReport, ...], Meta(description="the worst first")]
+    no_longer_judged: Annotated[
+        tuple[NoLongerJudged, ...],
+        Meta(description="checks that cannot judge now, and last found a warning or worse, by the snapshots beside it"),
+    ]
+    troubles: Annotated[tuple[TroubleReport, ...], Meta(description="more than information, the worst first")]
+    information: Annotated[tuple[TroubleReport, ...], Meta(description="the same of findings that are no trouble")]
     checks: tuple[CheckReport, ...]
     planning: Planning
     measures: Measures
@@ -310,6 +339,11 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         SinceLook | None,
         Meta(description="difference from an earlier snapshot; null: not asked for, or none is there"),
     ]
+
+    @property
+    def every_trouble(self) -> tuple[TroubleReport, ...]:
+        """Troubles, and after them what is information alone."""
+        return *self.troubles, *self.information
 
     def with_outlook(self, outlook: Outlook) -> tuple[CheckReport, ...]:
         """Checks of one outlook, in order."""

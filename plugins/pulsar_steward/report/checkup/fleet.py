@@ -14,7 +14,7 @@ from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.planners.clusters.replication import Link, links_between
 from pulsar_steward.report.checkup.compose import steward_version
-from pulsar_steward.report.checkup.document import FLEET, Checkup, CheckupOutcome, pressing
+from pulsar_steward.report.checkup.document import FLEET, VERSION, Checkup, CheckupOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +41,7 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Annotated[CheckupOutcome, Meta(description="that of its check-up; could not look: there is none")]
     could_not_look: Annotated[str, Meta(description="why there is no check-up, with the remedy; empty: there is one")]
     checkup: Checkup | None
+    also: Annotated[tuple[str, ...], Meta(description="further names of the same cluster, which counts once")]
     at_links: Annotated[
         tuple[str, ...], Meta(description="ids of its troubles that are told once, at a link with another cluster")
     ]
@@ -53,8 +54,9 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
             reason = result
         else:
             made, outcome, counts = result, result.outcome, result.counts
-            known = result.about.complete and bool(counts.checks_clear)
-            health = ClusterHealth.of(critical=counts.found.critical, warning=counts.found.warning, known=known)
+            not_known = result.no_longer_judged or result.about.stale_seconds is not None
+            known = result.about.complete and bool(counts.checks_clear) and not not_known
+            health = ClusterHealth.of(critical=counts.critical, warning=counts.warning, known=known)
         return cls(
             cluster=cluster,
             region=region,
@@ -62,13 +64,14 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
             outcome=outcome,
             could_not_look=reason,
             checkup=made,
+            also=(),
             at_links=(),
         )
 
     @property
     def troubles(self) -> tuple[TroubleReport, ...]:
         """Troubles that are more than information, the worst first, without those that are told at a link."""
-        told = pressing(self.checkup.troubles) if self.checkup else ()
+        told = self.checkup.troubles if self.checkup else ()
         return tuple(each for each in told if each.trouble_id not in self.at_links)
 
     @property
@@ -76,8 +79,8 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
         """Place among clusters: health, no check-up before a partial one, the worst harm, numbers of findings, name."""
         if self.checkup is None:
             return self.health.rank, False, 0, 0, 0, self.cluster
-        harm, found = Harm.worst_rank(each.harm for each in pressing(self.checkup.troubles)), self.checkup.counts.found
-        return self.health.rank, True, harm, -found.critical, -found.warning, self.cluster
+        harm, counts = Harm.worst_rank(each.harm for each in self.checkup.troubles), self.checkup.counts
+        return self.health.rank, True, harm, -counts.critical, -counts.warning, self.cluster
 
     @property
     def traits(self) -> dict[str, tuple[str, ...]]:
@@ -110,7 +113,7 @@ class FleetCheckup(msgspec.Struct, frozen=True, kw_only=True):
     """Check-ups of several clusters."""
 
     format: Literal["pulsar-steward/fleet-checkup"]
-    version: Annotated[Literal[1], Meta(description="rises when a field goes or changes its meaning")]
+    version: Annotated[Literal[2], Meta(description="rises when a field goes or changes its meaning")]
     steward_version: str
     outcome: Annotated[CheckupOutcome, Meta(description="the worst of all clusters")]
     clusters: Annotated[tuple[FleetCluster, ...], Meta(description="the worst first")]
@@ -132,7 +135,7 @@ def fleet_checkup(clusters: Iterable[FleetCluster], ends: Sequence[ReplicationEn
     troubles = [*(each for each, _ in cut), *_troubles(ordered)]
     return FleetCheckup(
         format=FLEET,
-        version=1,
+        version=VERSION,
         steward_version=steward_version(),
         outcome=max((each.outcome for each in ordered), key=lambda each: each.exit_code),
         clusters=ordered,
@@ -156,7 +159,7 @@ def _cut_links(
     by_pair: defaultdict[frozenset[str], list[Link]] = defaultdict(list)
     for link in links:
         by_pair[frozenset((link.sender, link.receiver))].append(link)
-    held = [(each.cluster, trouble) for each in clusters if each.checkup for trouble in each.checkup.troubles]
+    held = [(each.cluster, trouble) for each in clusters if each.checkup for trouble in each.checkup.every_trouble]
     for pair, both in by_pair.items():
         found: defaultdict[str, dict[str, Severity]] = defaultdict(dict)
         for cluster, trouble in held:
@@ -195,7 +198,7 @@ def _troubles(clusters: Sequence[FleetCluster]) -> list[InCommon]:
     """Causes that several clusters have, the worst harm first, then those of most clusters."""
     found: defaultdict[str, dict[str, TroubleReport]] = defaultdict(dict)
     for each in clusters:
-        for trouble in reversed(each.checkup.troubles if each.checkup else ()):  # the worst of a cause is kept
+        for trouble in reversed(each.checkup.every_trouble if each.checkup else ()):  # the worst of a cause is kept
             if trouble.trouble_id not in each.at_links:
                 found[trouble.check_ids[0]][each.cluster] = trouble
     holders = {words: who for of_kind in _holders(clusters).values() for words, who in of_kind.items()}

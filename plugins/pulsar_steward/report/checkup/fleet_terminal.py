@@ -63,6 +63,7 @@ def fleet_lines(fleet: FleetCheckup, source: str, width: int, *, verbose: bool =
     head = [
         *wrapped(f"Check-up of {counted(len(clusters), 'cluster')} of {source}", width, style="heading"),
         *wrapped(f"RESULT: {_tally(clusters)}", width, style=style),
+        *(line for each in clusters if each.also for line in wrapped(_twins(each), width, style="warning")),
         *heading("The worst first"),
     ]
     common = list(_in_common(fleet, width, verbose=verbose))
@@ -79,6 +80,11 @@ def fleet_lines(fleet: FleetCheckup, source: str, width: int, *, verbose: bool =
         yield from wrapped(f"Healthy: {', '.join(healthy)}", width, style="clear")
     yield Text()
     yield from wrapped("`steward checkup` of one cluster tells its findings, and what to do about each.", width)
+
+
+def _twins(each: FleetCluster) -> str:
+    names = " and ".join((each.cluster, *each.also))
+    return f"{names} are the same cluster, which counts once: leave only one of the names in the fleet."
 
 
 def _tally(clusters: Sequence[FleetCluster]) -> str:
@@ -116,8 +122,10 @@ def _in_short(each: FleetCluster) -> str:
     if not troubles and each.at_links:
         return f"{partial}replication stands still: see its link, below"
     if troubles:
-        more = f" (+{len(troubles) - 1:,})" if len(troubles) > 1 else ""
+        more = f" and {counted(len(troubles) - 1, 'more trouble')}" if len(troubles) > 1 else ""
         return f"{partial}{troubles[0].headline}{more}: {troubles[0].where}"
+    if no_longer := each.checkup.no_longer_judged:
+        return f"{partial}{no_longer[0].words}"
     clear = counted(each.checkup.counts.checks_clear, "check")
     return f"{partial}nothing found, {clear} clear, {each.checkup.counts.checks_unknown:,} unknown"
 

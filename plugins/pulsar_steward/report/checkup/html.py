@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.checkup.terminal import advice_of, remedy, since, standing, unlisted, verdict
+from pulsar_steward.report.checkup.terminal import advice_of, remedy, result, since, standing, unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def as_html(checkup: Checkup) -> str:
     charts = charts_of(checkup)
     return _template().render(
         checkup=checkup,
-        verdict=verdict(checkup.outcome, checkup.counts, checkup.troubles),
+        verdict=result(checkup),
         found=checkup.with_outlook(Outlook.FOUND),
         most_open=MAX_OPEN,
         quiet=[

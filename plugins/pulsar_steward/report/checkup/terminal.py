@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity, with_subject
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
-from pulsar_steward.report.checkup.document import CheckupOutcome, by_reason, pressing
+from pulsar_steward.report.checkup.document import MOST_NAMED, CheckupOutcome, by_reason, pressing
 from pulsar_steward.report.checkup.text import (
     MAX_LISTED,
     STYLES,
@@ -25,11 +25,9 @@ from pulsar_steward.report.checkup.text import (
     numbered,
     wrapped,
 )
-from pulsar_steward.report.overview import STALE_AT_LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from pulsar_steward.report.checkup.document import (
         About,
@@ -51,17 +49,16 @@ SEVERITY_COLUMNS = 10
 SECTION_COLUMNS = 12
 
 
-def lines(checkup: Checkup, width: int, *, now: datetime | None = None, verbose: bool = False) -> Iterator[Text]:
+def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
     """The report, line by line.
 
     Args:
         checkup: The check-up.
         width: Columns of the terminal.
-        now: Current time; None: the snapshot counts as new.
         verbose: True: with every finding, reason and source.
     """
     width = fitting(width)
-    yield from _beginning(checkup, checkup.about, width, now)
+    yield from _beginning(checkup, checkup.about, width)
     yield from _troubles(checkup, width)
     yield from _found(checkup, width, verbose=verbose)
     yield from _advice(checkup, width, verbose=verbose)
@@ -77,16 +74,28 @@ def verdict(outcome: CheckupOutcome, counts: Counts, troubles: Sequence[TroubleR
     """Overall result in a sentence."""
     match outcome:
         case CheckupOutcome.FINDINGS:
-            found, listed = counts.found, counts.critical + counts.warning
-            findings = found.critical + found.warning
+            findings, listed = counts.critical + counts.warning, counts.listed.pressing
             shorter = f" ({listed:,} listed)" if listed < findings else ""
             return f"{counted(len(pressing(troubles)), 'trouble')}, {counted(findings, 'finding')}{shorter}"
         case CheckupOutcome.HEALTHY:
             unknown = counts.checks_unknown
             rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
-            return f"nothing found{rest}" if rest else "healthy"
+            return f"healthy{rest}"
         case CheckupOutcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
+
+
+def result(checkup: Checkup) -> str:
+    """The same of a check-up: first its age if it is stale, and which checks can no longer judge."""
+    outcome, counts, stale = checkup.outcome, checkup.counts, checkup.about.stale_seconds
+    words = verdict(outcome, counts, checkup.troubles)
+    if stale is not None and outcome is CheckupOutcome.COULD_NOT_LOOK and counts.checks_clear:
+        words = "it was healthy then, and how it is now is not known"
+    if no_longer := checkup.no_longer_judged:
+        told = [each.words.rstrip(".") for each in no_longer[:MOST_NAMED]]
+        told += [f"So with {more:,} more" for more in [len(no_longer) - MOST_NAMED] if more > 0]
+        words = ". ".join([*told, *([f"Found now: {words}"] if counts.critical or counts.warning else [])])
+    return words if stale is None else f"STALE, {seconds_in_words(stale, rounded=True)} old: {words}"
 
 
 def in_a_line(trouble: TroubleReport) -> str:
@@ -113,7 +122,7 @@ def since(trouble: TroubleReport) -> str:
 
 def tally(counts: Counts) -> str:
     """Counts of findings, listed or not, and of checks in a line."""
-    found = ", ".join(_severity(each, getattr(counts.found, each.value)) for each in reversed(Severity))
+    found = ", ".join(_severity(each, getattr(counts, each.value)) for each in reversed(Severity))
     return f"{found}; {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
 
 
@@ -121,7 +130,7 @@ def _severity(severity: Severity, number: int) -> str:
     return counted(number, "warning") if severity is Severity.WARNING else f"{number:,} {severity.value}"
 
 
-def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None) -> Iterator[Text]:
+def _beginning(checkup: Checkup, about: About, width: int) -> Iterator[Text]:
     """The cluster, the overall result, how old it is, and what could not be read."""
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, {about.runs}", width, style="heading")
@@ -140,18 +149,15 @@ def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None)
         CheckupOutcome.FINDINGS: "warning",
         CheckupOutcome.COULD_NOT_LOOK: "unknown",
     }
-    style = "critical" if checkup.counts.critical else styles[checkup.outcome]
+    is_critical = checkup.counts.critical or any(it.severity is Severity.CRITICAL for it in checkup.no_longer_judged)
     yield Text()
-    yield from wrapped(f"RESULT: {verdict(checkup.outcome, checkup.counts, checkup.troubles)}", width, style=style)
+    style = "critical" if is_critical else styles[checkup.outcome]
+    yield from wrapped(f"RESULT: {result(checkup)}", width, style=style)
     if checkup.worst_first():
         yield from wrapped(tally(checkup.counts), width)
     if checkup.since:
         yield from wrapped(checkup.since.words, width)
         yield from bullets(checkup.since.lines, width, indent=4)
-    if now is not None and now - about.taken_at > STALE_AT_LEAST:
-        age = seconds_in_words((now - about.taken_at).total_seconds(), rounded=True)
-        yield Text()
-        yield from wrapped(f"STALE: the snapshot is {age} old, so this may no longer be so.", width, style="critical")
     if about.complete:
         return
     kinds = Counter(each.kind for each in about.unread)
@@ -170,13 +176,19 @@ def _beginning(checkup: Checkup, about: About, width: int, now: datetime | None)
 
 def _troubles(checkup: Checkup, width: int) -> Iterator[Text]:
     """The worst troubles, each with its harm."""
-    troubles = pressing(checkup.troubles)
+    troubles = checkup.troubles
     if not troubles:
         return
     yield from heading("Troubles, the worst first")
-    yield from numbered((in_a_line(each) for each in troubles[:MOST_TROUBLES]), width, indent=2)
+    listed = (f"{in_a_line(each)}{_checks_of(each)}" for each in troubles[:MOST_TROUBLES])
+    yield from numbered(listed, width, indent=2)
     if len(troubles) > MOST_TROUBLES:
         yield from wrapped(f"and {len(troubles) - MOST_TROUBLES:,} more below", width, indent=5)
+
+
+def _checks_of(trouble: TroubleReport) -> str:
+    """The checks whose findings are one trouble, if they are several: each of them is listed below by itself."""
+    return f" One trouble of {', '.join(trouble.check_ids)}." if len(trouble.check_ids) > 1 else ""
 
 
 def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:

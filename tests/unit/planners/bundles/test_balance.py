@@ -111,7 +111,7 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     ({"unread": ("shop/orders",)}, "the snapshot is partial without shop/orders"),
     ({"policy": a_policy(plan={"standing_snapshots": 3})}, "has stood for 3 snapshots"),
     ({"claimed": frozenset({TC_NAMESPACE})}, "once that batch is proved"),
-    ({"snapshots": 2}, "burst: 3 are needed"),
+    ({"snapshots": 2}, "3 complete looks are needed within 6 h before bundles are moved, and there are 2"),
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     """The planner gives a single note with the reason when it proposes no move."""

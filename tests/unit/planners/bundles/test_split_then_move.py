@@ -283,7 +283,7 @@ def test_what_is_proposed_heals_the_cluster(tmp_path: Path) -> None:
         first, found = observed(cluster, tmp_path, 0)
         assert found == PLANNERS
         assert {batch.kind for batch in first.batches} == {"bundle_split"}
-        assert any("may show a burst" in note for note in first.notes)
+        assert any("complete looks are needed" in note for note in first.notes)
 
         second, found = observed(cluster, tmp_path, 1)
         assert {batch.kind for batch in second.batches} == {"bundle_split", "bundle_balance"}

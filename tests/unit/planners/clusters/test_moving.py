@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.facts.namespace_look import ClientGroup, LoadedTopic, NamespaceLook, Position, Replicating
-from pulsar_steward.model.staged_move import Stage, Standing
-from pulsar_steward.planners.clusters.from_snapshots import member_facts
+from pulsar_steward.model.staged_move import Stage, StagedMove, Standing
+from pulsar_steward.planners.clusters.from_snapshots import Capacity, MemberFacts, member_facts
+from pulsar_steward.planners.clusters.model import Holding, Resource
 from pulsar_steward.planners.clusters.moving import Empty, empty_looks, stages_of
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
+from pulsar_steward.snapshots.rows import SnapshotMeta
 from tests.cases import cases
 from tests.unit.planners.clusters.members import Held, write_member
 from tests.unit.planners.clusters.replicating import taken
+from tests.unit.report_checkup.snapshots import META
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,11 +63,45 @@ def look(name: str, **changed: Any) -> NamespaceLook:
     return NamespaceLook(**usual | changed)
 
 
-def stage(number: int, east: dict[str, Any] | None = None, west: dict[str, Any] | None = None, **empty: Any) -> Stage:
-    """One stage of the move from east to west; both ends with these changes."""
+def roomy(name: str) -> MemberFacts:
+    """A member by its snapshot, which has the namespace and room for it."""
+    load = {Resource.TOPICS: 1}
+    return MemberFacts(
+        meta=msgspec.convert(META | {"cluster": name}, SnapshotMeta),
+        capacity=Capacity(
+            brokers=1,
+            lost=0,
+            topics_per_broker=100,
+            topics=100,
+            metadata_nodes=None,
+            millicpu=None,
+            cpu_percent=80,
+            stored_bytes=None,
+        ),
+        own={},
+        holdings=(Holding(namespace=NAMESPACE, member=name, load=load),),
+        replication={},
+        subscriptions=0,
+        coordinators=0,
+        versions=(),
+        settings={},
+        unknown=(),
+    )
+
+
+ROOM = (roomy("east"), roomy("west"))
+
+
+def move(east: dict[str, Any] | None = None, west: dict[str, Any] | None = None, **empty: Any) -> StagedMove:
+    """The move from east to west, where there is room; both ends with these changes."""
     usual: dict[str, Any] = {"wanted_seconds": 3600, "now": NOW}
     told = Empty(**usual | empty)
-    return stages_of(NAMESPACE, look("east", **east or {}), look("west", **west or {}), told).stages[number - 1]
+    return stages_of(NAMESPACE, look("east", **east or {}), look("west", **west or {}), told, ROOM)
+
+
+def stage(number: int, east: dict[str, Any] | None = None, west: dict[str, Any] | None = None, **empty: Any) -> Stage:
+    """One of its stages."""
+    return move(east, west, **empty).stages[number - 1]
 
 
 def words(found: Stage) -> str:
@@ -75,6 +112,12 @@ def words(found: Stage) -> str:
 @cases(
     "east, west, said",
     ("the target is not known", {"clusters": frozenset({"east"})}, {}, "clusters create west --url http://west:8080"),
+    (
+        "nor the source",
+        {},
+        {"clusters": frozenset({"west"})},
+        "http://west:8080 clusters create east --url http://east",
+    ),
     (
         "its tenant may not",
         {"tenant_clusters": frozenset({"east"})},
@@ -137,7 +180,12 @@ def test_ceilings_are_those_of_snapshots(
     empty = Empty(wanted_seconds=0, now=NOW)
     found = stages_of(NAMESPACE, look("east"), look("west"), empty, (source, target)).stages[0]
     assert (found.standing, said in words(found)) == (expected, True)
-    assert stage(1).standing is UNKNOWN, "there is no snapshot of both"
+    if held is None:  # it would take nothing along
+        nothing = look("east", topics={}, loaded={})
+        assert stages_of(NAMESPACE, nothing, look("west"), empty, (source, target)).stages[0].standing is READY
+    unknown = stages_of(NAMESPACE, look("east"), look("west"), empty)
+    assert [each.standing for each in unknown.stages[:1]] == [UNKNOWN], "there is no snapshot of both"
+    assert not final_calls(unknown)
 
 
 @cases(
@@ -307,17 +355,41 @@ def test_looks_without_a_client_are_counted_until_one_has_some_or_is_partial(tmp
     assert looks(quiet, quiet, about={1: {"unread_brokers": ["east-0:8080"]}}) == 1
 
 
-def test_the_last_call_is_told_once_all_is_copied() -> None:
-    """It deletes what the source stores: without a client as well, what was not sent would be lost."""
-    waiting = {"loaded": loaded("west", to=link(entries=1_000_000, connected=False))}
-    found = stage(8, waiting, wanted_seconds=0)
-    assert (found.standing, "set-clusters" in words(found)) == (NOT_YET, False)
-    assert "first stage 4" in words(found)
+def final_calls(found: StagedMove) -> list[str]:
+    """Calls that cannot be undone: of Pulsar's own migration, and the one that deletes topics at the source."""
+    calls = [call for stage in found.stages for point in stage.points for call in point.calls]
+    ends = (
+        " clusters update-cluster-migration ",
+        " namespaces update-migration-state ",
+        f"{NAMESPACE} --clusters west",
+    )
+    return [call for call in calls if any(each in call for each in ends)]
+
+
+@cases(
+    "number, east, west",
+    ("1 is not ready", 1, {}, {"tenant_clusters": frozenset({"west"})}),
+    ("2 is not ready", 2, {"loaded": {TOPIC: LoadedTopic(positions={}, replication={})}}, {}),
+    ("3 is not ready", 3, {}, {"topics": {}}),
+    ("4 is not ready", 4, {"loaded": loaded("west", to=link(entries=1_000_000, connected=False))}, {}),
+    ("4 cannot be told", 4, {"loaded": {}}, {}),
+    ("5 is not ready", 5, {"loaded": loaded("west", billing=Position(entries=7))}, {}),
+)
+def test_calls_that_cannot_be_undone_come_last(number: int, east: dict[str, Any], west: dict[str, Any]) -> None:
+    """Neither with clients, which Pulsar could send on, nor without: what was not sent would be lost."""
+    for clients in (BUSY, {}):
+        found = move({**east, **clients}, {**ONE_WAY, **west}, wanted_seconds=0)
+        first = [each.number for each in found.stages[:5] if each.standing is not READY]
+        assert number in first
+        assert final_calls(found) == []
+        held_back = words(found.stages[6 if clients else 7])
+        assert f"{', '.join(map(str, first))} ha{'ve' if len(first) > 1 else 's'} to be ready" in held_back
+    assert len(final_calls(move(BUSY, ONE_WAY))) == 2
+    assert len(final_calls(move(wanted_seconds=0))) == 1
 
 
 def test_a_move_is_ready_when_all_stages_are() -> None:
-    move = stages_of(NAMESPACE, look("east"), look("west"), Empty(wanted_seconds=0, now=NOW))
-    assert [each.standing for each in move.stages] == [UNKNOWN, *[READY] * 7]
-    assert not move.is_ready
-    done = msgspec.structs.replace(move, stages=move.stages[1:])
-    assert done.is_ready
+    found = move(wanted_seconds=0)
+    assert [each.standing for each in found.stages] == [READY] * 8
+    assert found.is_ready
+    assert not move(BUSY, wanted_seconds=0).is_ready

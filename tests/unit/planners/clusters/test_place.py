@@ -189,7 +189,7 @@ def test_whatever_would_help_is_moved_or_explained(cluster: LogicalCluster) -> N
     placement = place(cluster)
     after = homes_of(cluster, placement)
     moved = {(move.namespace, move.source) for move in placement.moves}
-    told = {(each.namespace, each.member): each.why for each in placement.unplaced}
+    told = {(each.namespace, each.member): each.why for each in (*placement.unplaced, *placement.dropped)}
     assert all(told.values())
     assert not moved & told.keys()
     for each in cluster.holdings:
@@ -311,6 +311,45 @@ def test_where_namespaces_go(
     placement = placed(members, holdings, *together)
     assert routes(placement) == moves
     assert {each.namespace: each.why for each in placement.unplaced} == why
+
+
+def test_what_every_other_member_serves_only_loses_the_one_that_leaves() -> None:
+    """If it is empty there, or replicated to them; another one of the same name would lose its messages."""
+    members = [member("east", leaving=True), member("north"), member("west")]
+    everywhere = frozenset(each.name for each in members)
+    held = [
+        each
+        for name in everywhere
+        for each in (
+            holding("a/empty", name, 0),
+            holding("a/isolated", name, 0, pinned="its policies could not be read"),
+            holding("a/sent", name, 5, replicated_to=everywhere),
+            holding("a/same-name", name, 5),
+        )
+    ]
+    placement = placed(members, [*held, holding("a/two", "east", replicated_to=everywhere), holding("a/two", "west")])
+    assert [(each.namespace, each.member) for each in placement.dropped] == [("a/empty", "east"), ("a/sent", "east")]
+    assert {each.namespace: each.why for each in placement.unplaced} == {
+        "a/isolated": "its policies could not be read",
+        "a/same-name": "serving it already: north, west",
+    }
+    assert routes(placement) == [("a/two", "east", "north")]
+    assert {each.member: each.namespaces for each in placement.after} == {"east": 2, "north": 5, "west": 5}
+
+
+@cases(
+    "ceilings, unbounded",
+    ("CPU drives it out", {Resource.MILLICPU: 100}, ("CPU",)),
+    ("topics do", {Resource.TOPICS: 100, Resource.MILLICPU: 1000}, ()),
+)
+def test_a_move_says_what_is_not_known_of_its_target(ceilings: dict[Resource, int], unbounded: tuple[str, ...]) -> None:
+    """Of a new member only topics are known."""
+    held = [
+        Holding(namespace=name, member="east", load={Resource.TOPICS: 60, Resource.MILLICPU: 60})
+        for name in ("a/x", "b/y")
+    ]
+    (move,) = placed([Member(name="east", ceilings=ceilings), member("new")], held).moves
+    assert (move.target, move.unbounded) == ("new", unbounded)
 
 
 def test_the_reason_of_a_move() -> None:
