@@ -10,7 +10,7 @@ from pulsar_steward.cli.option_groups import with_option_groups
 from pulsar_steward.cli.options import Source, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
 from pulsar_steward.planners.restarts.facts import restart_facts
-from pulsar_steward.planners.restarts.judge import restart_verdict
+from pulsar_steward.planners.restarts.judge import broker_meant, restart_verdict
 from pulsar_steward.planners.restarts.model import State
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.report.checkup.text import fitting
@@ -27,7 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints the same for progra
 def may_restart(broker: Broker, *, source: Source, json: AsJson = False) -> None:
     """Says whether a broker may be restarted now, and why not. Changes nothing."""
     policy = load_policy(source.policy)
-    with snapshot_of(source, policy) as seen:
+    with snapshot_of(source, policy, lambda listed: broker_meant(broker, listed)) as seen:
         facts = restart_facts(seen)
     verdict = judged_at(restart_verdict(facts, broker, policy.for_cluster(facts.meta.cluster)), datetime.now(UTC))
     if json:

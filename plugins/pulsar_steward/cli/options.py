@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -53,8 +53,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
+def snapshot_of(
+    source: Source, policy: Policy, check_brokers: Callable[[Collection[str]], object] | None = None
+) -> Iterator[Snapshot]:
     """Snapshot that the options select: an existing one, or a new one that is taken for a ``with`` block.
+
+    Args:
+        source: The options.
+        policy: Thresholds and limits.
+        check_brokers: Called with the brokers that a Pulsar cluster lists, before it is looked at.
 
     Raises:
         ConfigurationError: If the options select none, or two.
@@ -81,7 +88,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
     )
     with folder_for(source.keep) as folder:
         with progress() as say:
-            uri = look(target, folder, say)
+            uri = look(target, folder, say, check_brokers)
         if source.keep:
             tell(f"the snapshot is kept at {uri}", err=True)
         yield open_snapshot(uri)

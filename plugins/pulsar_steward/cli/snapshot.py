@@ -47,7 +47,7 @@ from pulsar_steward.runtime.parallel import OnThreads
 from pulsar_steward.snapshots.folder import LocalFiles, SnapshotFolder, snapshot_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pulsar_steward.cli.output import Say
 
@@ -83,8 +83,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     kafka: KafkaSettings | None = None
 
 
-def look(target: Target, folder: Path, say: Say) -> str:
+def look(
+    target: Target, folder: Path, say: Say, check_brokers: Callable[[Collection[str]], object] | None = None
+) -> str:
     """Takes a snapshot in this folder of snapshots, and diagnoses it; returns its URI.
+
+    Args:
+        target: The cluster.
+        folder: The folder.
+        say: Called with progress messages.
+        check_brokers: Called with the brokers that a Pulsar cluster lists, before the first of them is read.
 
     Raises:
         AdminError: If the cluster cannot be reached, or denies access.
@@ -101,6 +109,9 @@ def look(target: Target, folder: Path, say: Say) -> str:
         spark_apps()
     say(f"asking {settings.bases[0]} who is there")
     cluster = _named(target, settings)
+    if check_brokers is not None:
+        with Reader(settings) as reader:
+            check_brokers(reader.brokers())
     policy = target.policy.for_cluster(cluster)
     settings = replace(settings, limits=policy.admin)  # those of this cluster, whose name was not known before
     say(f"collecting from the brokers of {cluster}")

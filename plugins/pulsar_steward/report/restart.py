@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
-from pulsar_steward.planners.restarts.model import RestartReason, State
+from pulsar_steward.planners.restarts.model import UNREACHABLE, RestartReason, State
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 from pulsar_steward.report.overview import STALE_AT_LEAST
 
@@ -30,7 +30,7 @@ TITLES = {
     State.STOP: "Against it",
     State.UNKNOWN: "Not told",
     State.NOTE: "What comes with it",
-    State.SOON: "No harm now, but soon",
+    State.SOON: "No reason to wait, but cure it before an upgrade",
 }
 
 
@@ -53,11 +53,15 @@ def headline(verdict: RestartVerdict) -> str:
     """The verdict in a sentence."""
     against, untold = (len(verdict.of(each)) for each in (State.STOP, State.UNKNOWN))
     unknown = counted(untold, "thing is not told", "things are not told")
+    if any(each.subject == UNREACHABLE for each in verdict.reasons):
+        unknown = "it is down or cannot be reached"
+    elif not against:
+        unknown = f"nothing speaks against it, but {unknown}"
     if against:
         more = f"; {unknown}" if untold else ""
         return f"better not restart {verdict.broker} now, for {counted(against, 'reason')}{more}."
     if untold:
-        return f"not known whether {verdict.broker} may be restarted: nothing speaks against it, but {unknown}."
+        return f"not known whether {verdict.broker} may be restarted: {unknown}."
     return f"{verdict.broker} may be restarted now."
 
 

@@ -61,7 +61,12 @@ def lines(report: UpgradeReport, width: int) -> Iterator[Text]:
         if part is Part.CHANGES:
             yield from wrapped(CAVEAT, width, style="quiet")
         untold = [each for each in of_part if each.state is State.UNKNOWN and part is Part.CHANGES]
-        texts = [_text(each, numbers) for each in of_part if each not in untold]
+        idle = [each for each in of_part if each.idle and each not in untold]
+        texts = [_text(each, numbers) for each in of_part if each not in untold and each not in idle]
+        if idle:
+            cited = sorted({numbers[source] for each in idle for source in each.sources})
+            names = ", ".join(each.subject for each in idle)
+            texts.append(f"does not touch this cluster: {names}. {''.join(f'[{number}]' for number in cited)}")
         yield from numbered(texts, width, 0) if part is Part.ORDER else bullets(texts, width)
         if untold:
             told = counted(len(untold), "setting is", "settings are")

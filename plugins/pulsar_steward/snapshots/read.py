@@ -55,6 +55,13 @@ if TYPE_CHECKING:
 
 SUCCESS = "_SUCCESS"
 
+_TOPICS = """
+with beats as (
+    select owner as broker, sum(topics)::bigint as beating from bundles where is_heartbeat(namespace) group by owner)
+select broker, topics - coalesce(beating, 0) as topics from brokers left join beats using (broker)
+where topics is not null
+"""
+
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
@@ -78,6 +85,11 @@ def open_snapshot(uri: str) -> Snapshot:
     if missing:
         raise SnapshotError(f"{uri} lacks the tables {', '.join(missing)}: collect again")
     return Snapshot(uri, files, path)
+
+
+class _Topics(msgspec.Struct, frozen=True):
+    broker: str
+    topics: int
 
 
 class Snapshot:
@@ -144,6 +156,10 @@ class Snapshot:
     def brokers(self) -> tuple[BrokerRow, ...]:
         """All brokers, by id."""
         return tuple(sorted(self._rows(BROKERS, BrokerRow), key=lambda row: row.broker))
+
+    def topics_by_broker(self) -> dict[str, int]:
+        """Number of loaded topics of each broker that was read, without those in which brokers check themselves."""
+        return {row.broker: row.topics for row in self.select(_TOPICS, _Topics)}
 
     def system_bundles(self) -> tuple[BundleRow, ...]:
         """Bundles of ``pulsar/system``, by range."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -13,8 +14,6 @@ from pulsar_steward.cli.main import run
 from pulsar_steward.diagnose.diagnosing import diagnose
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from lab.simulator import Simulator
 
 
@@ -40,6 +39,12 @@ class Ended(NamedTuple):
 
 Steward = Callable[..., Ended]
 """Runs a command."""
+
+
+def sample(page: str) -> list[str]:
+    """Parts of the first output that a page of the documents shows; between them something is left out."""
+    shown = (Path(__file__).parents[3] / "docs" / page).read_text().partition("```console\n$ ")[2].partition("```")[0]
+    return shown.partition("\n")[2].split("...\n")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.report.restart import lines
 from tests.builders import broker
 from tests.cases import row_by_row
-from tests.unit.cli.conftest import urls_of
+from tests.unit.cli.conftest import sample, urls_of
 from tests.unit.planners.restarts.scenes import topic_on, verdict_on, write_calm
 from tests.unit.planners.restarts.test_judge import found, judged
 
@@ -55,13 +55,27 @@ def test_a_running_cluster_is_asked(steward: Steward) -> None:
     with running(ClusterSpec()) as cluster:
         ended = steward("may-restart", cluster.active_brokers()[0], *urls_of(cluster))
     assert (ended.code, ended.out.splitlines()[0][:17]) == (2, "RESULT: not known")
-    assert "others: No snapshot of the last" in ended.out
-    assert "ledgers-under-replicated: Not told, and nothing against it" in ended.out
+    assert "others: There is no earlier look to compare with" in ended.out
+    assert "ledgers-under-replicated: We could not check whether ledgers lack copies." in ended.out
+    assert "This does not block the restart." in ended.out
     assert "room: " in ended.out
+
+
+def test_a_name_that_fits_no_broker_ends_before_the_look(steward: Steward) -> None:
+    with running(ClusterSpec()) as cluster:
+        ended = steward("may-restart", "127.0.0.1", *urls_of(cluster))
+    assert (ended.code, ended.out) == (2, "")
+    assert "brokers run on 127.0.0.1: name one with its port" in ended.err
+    assert "collecting" not in ended.err
 
 
 def test_what_is_read(tmp_path: Path, golden: Golden) -> None:
     """One that better waits, and one that may."""
-    place = write_calm(tmp_path / "s", **HOLES)
-    for number in (1, 0):
-        golden("\n".join(line.plain for line in lines(verdict_on(place, number), 80)))
+    held = "has 12,345 ack holes, 123 % of the 10,000 that broker-01:8080 persists"
+    evidence = f"Subscription s of {topic_on(1)} {held}: a restart or move now delivers acknowledged messages again."
+    finding = HOLES["findings"][0] | {"evidence": evidence}
+    place = write_calm(tmp_path / "s", **HOLES | {"findings": [finding]})
+    said = ["\n".join(line.plain for line in lines(verdict_on(place, number), 80)) for number in (1, 0)]
+    for each in said:
+        golden(each)
+    assert sample("restart.md") == [f"{said[0]}\n"]

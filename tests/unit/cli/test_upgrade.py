@@ -12,7 +12,7 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.planners.restarts.judge import RISKS
 from tests.builders import broker
 from tests.cases import row_by_row
-from tests.unit.cli.conftest import urls_of
+from tests.unit.cli.conftest import sample, urls_of
 from tests.unit.planners.upgrade.clusters import a_subscription, write_cluster
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict
 
@@ -68,6 +68,7 @@ def test_all_of_it(steward: Steward, tmp_path: Path, golden: Golden) -> None:
     assert (ended.code, ended.err) == (1, "")
     assert [line for line in ended.out.splitlines() if len(line) > 80 and "https://" not in line] == []
     golden(ended.out)
+    assert [part for part in sample("upgrade.md") if part not in ended.out] == []
 
 
 def test_the_same_for_programs(steward: Steward, tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_the_same_for_programs(steward: Steward, tmp_path: Path) -> None:
     lines = {each["subject"]: each for each in told["lines"]}
     assert lines["sslFactoryPlugin"] | {"words": "", "sources": []} == {
         "part": "gone", "subject": "sslFactoryPlugin", "state": "stop", "before": "org.acme.Factory", "after": None,
-        "words": "", "sources": [],
+        "words": "", "sources": [], "idle": False,
     }  # fmt: skip
     assert lines["maxUnloadPercentage"]["state"] == "not told"
     assert all(each["sources"] for each in told["lines"])
@@ -171,6 +172,25 @@ def test_an_absence_that_its_check_could_not_judge_is_not_told(steward: Steward,
     )
     out = " ".join(steward("upgrade", "--to", "5.0", "--snapshot", place).out.split())
     assert f"{broker(0)} (leads, so last; its topics are away for a time that is not told)" in out
+
+
+def test_what_is_off_already_is_not_switched(steward: Steward, tmp_path: Path) -> None:
+    """Nor switched on afterwards."""
+    off = {"loadBalancerSheddingEnabled": "false", "loadBalancerAutoBundleSplitEnabled": "false"}
+    out = " ".join(
+        steward("upgrade", "--to", "5.0", "--snapshot", write_cluster(tmp_path / "s", settings=off)).out.split()
+    )
+    assert "loadBalancerSheddingEnabled and loadBalancerAutoBundleSplitEnabled are off already: leave them so." in out
+    assert "Set to false" not in out
+    assert "Set back" not in out
+
+
+def test_what_the_cluster_has_none_of_is_one_line(steward: Steward, tmp_path: Path) -> None:
+    place = write_cluster(tmp_path / "s", about={"coordinators": 0})
+    out = " ".join(steward("upgrade", "--to", "5.0", "--snapshot", place).out.split())
+    assert "- does not touch this cluster: managedLedgerMaxUnackedRangesToPersist, " in out
+    assert "- does not touch this cluster: transactionCoordinatorScalableTopicsEnabled. " in out
+    assert not [words for words in ("None of", " 0 cursors", " 0 Key_Shared", "No transactions here") if words in out]
 
 
 def test_many_brokers_are_in_order(steward: Steward, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pulsar_steward.report.checkup.fleet_terminal import SCREEN, fleet_lines
 from pulsar_steward.report.checkup.schema import schema, schema_text
 from pulsar_steward.report.overview import summary_of
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import NOW
+from tests.builders import NOW, broker
 from tests.cases import cases
 from tests.unit.report_checkup.examples import healthy, partial, troubled
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -55,6 +55,15 @@ def test_the_outcome_and_its_exit_code(
     made = checkup_with(findings=[a_finding(severity) for severity in severities], verdicts=verdicts)
 
     assert (made.outcome, made.outcome.exit_code) == (outcome, code)
+
+
+def test_heartbeats_of_brokers_are_no_topics_and_no_bundles(checkup_with: Make) -> None:
+    """An empty cluster has none: each broker checks itself by a topic of its own."""
+    beat = {"namespace": f"pulsar/{broker(0)}", "bundle": "0x00000000_0xffffffff", "owner": broker(0), "topics": 1}
+    rows = [{"broker": broker(0), "read": True, "leader": True, "topics": 1, "read_milliseconds": 3}]
+    about = checkup_with(brokers=rows, bundles=[beat]).about
+
+    assert (about.topics, about.bundles) == (0, 0)
 
 
 def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) -> None:

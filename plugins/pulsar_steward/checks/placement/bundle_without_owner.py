@@ -161,7 +161,7 @@ def judge(queried: Queried, context: CheckContext[BundleWithoutOwnerPolicy]) -> 
         missing = f"{have} no owner, and no earlier snapshot shows whether clients used them."
     elif missing is None and without.more:
         missing = f"{have} no owner; {MAX_BUNDLES:,} of them were looked up, and no client used these."
-    quiet = "No bundle is without an owner that had clients when it last had one."
+    quiet = "Every bundle that had clients still has an owner."
     return Judgement(findings=findings, quiet=quiet, cannot_tell=missing)
 
 

@@ -1,4 +1,4 @@
-"""Facts about the restart of a broker, from a diagnosed snapshot; no table that grows with topics is read."""
+"""Facts about the restart of a broker, from a diagnosed snapshot; of tables that grow with topics only sums."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ _BUNDLES = """
 select namespace, bundle, owner from bundles where owner is not null and namespace in (select unnest($names::varchar[]))
 """
 
+_SERVED = """
+select broker, namespace, count(*) as topics, coalesce(sum(subscriptions), 0)::bigint as subscriptions
+from topics where not is_heartbeat(namespace) group by broker, namespace
+"""
+
 
 class _Owners(msgspec.Struct, frozen=True):
     namespace: str
@@ -36,6 +41,15 @@ class _Bundle(msgspec.Struct, frozen=True):
     namespace: str
     bundle: str
     owner: str
+
+
+class Served(msgspec.Struct, frozen=True):
+    """Numbers of loaded topics of a namespace on a broker, and of their subscriptions."""
+
+    broker: str
+    namespace: str
+    topics: int
+    subscriptions: int
 
 
 class RestartFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +67,8 @@ class RestartFacts(msgspec.Struct, frozen=True, kw_only=True):
         isolation: Isolation policies, with every broker's load.
         owners: Brokers that own a bundle of a namespace, by namespace.
         bundles: Bundles with their owners, of namespaces with a topic that has a finding.
+        topics: Number of loaded topics without heartbeats, by broker that was read.
+        served: What each broker serves, without brokers' heartbeats.
     """
 
     meta: SnapshotMeta
@@ -66,6 +82,8 @@ class RestartFacts(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation | Unknown
     owners: dict[str, frozenset[str]] = {}
     bundles: dict[str, tuple[tuple[BundleRange, str], ...]] = {}
+    topics: dict[str, int] = {}
+    served: tuple[Served, ...] = ()
 
     def is_about(self, subject: str, broker: str) -> bool:
         """True if a finding's subject is the broker, the cluster, or a topic or namespace that the broker serves."""
@@ -107,4 +125,6 @@ def restart_facts(snapshot: Snapshot) -> RestartFacts:
         isolation=isolation_of(snapshot),
         owners={row.namespace: row.owners for row in snapshot.select(_OWNERS, _Owners)},
         bundles={name: tuple(rows) for name, rows in bundles.items()},
+        topics=snapshot.topics_by_broker(),
+        served=tuple(snapshot.select(_SERVED, Served)),
     )

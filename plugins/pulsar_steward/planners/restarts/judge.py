@@ -6,6 +6,7 @@ topic or namespace that it serves, or of those that would take over.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,11 +19,13 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.facts.room import limits_after_loss
 from pulsar_steward.facts.unknown import Unknown
 from pulsar_steward.model.finding import Outlook, QuotaFigures, Severity
+from pulsar_steward.model.topics import namespace_of
+from pulsar_steward.model.trouble import is_topic
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
-from pulsar_steward.planners.restarts.model import RestartReason, RestartVerdict, State
+from pulsar_steward.planners.restarts.model import UNREACHABLE, RestartReason, RestartVerdict, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.restarts.facts import RestartFacts
@@ -52,6 +55,7 @@ class RestartRisk(NamedTuple):
         needed: False if a restart can be judged without the check.
         harmed: Figure with the number of clients that are harmed, by which the check's findings are sorted; those
             without any do not matter.
+        about: What is checked, after *whether*; empty: the title of the check.
     """
 
     why: str
@@ -59,6 +63,7 @@ class RestartRisk(NamedTuple):
     stops: Severity | None = Severity.WARNING
     needed: bool = True
     harmed: str = ""
+    about: str = ""
 
 
 _AGAIN = "Acknowledged messages come again each time their topic moves."
@@ -73,10 +78,12 @@ FULL = "producer-hold-restart-risk"
 RISKS = {
     # The restart of a broker takes no copy away, so that it can be judged without.
     "ledgers-under-replicated": RestartRisk(
-        "Ledgers lack copies: one more loss may take the last one.", Whom.ALL, needed=False
+        "Ledgers lack copies: one more loss may take the last one.", Whom.ALL, needed=False, about="ledgers lack copies"
     ),
     "ensemble-too-large": RestartRisk("With a bookie away, new ledgers cannot be made.", Whom.ALL),
-    "bundle-without-owner": RestartRisk("Topics do not load even now.", Whom.ALL, needed=False),
+    "bundle-without-owner": RestartRisk(
+        "Topics do not load even now.", Whom.ALL, needed=False, about="every bundle that had clients has an owner"
+    ),
     "ack-holes": RestartRisk(_AGAIN, stops=Severity.CRITICAL),
     "cursor-not-persistable": RestartRisk(_AGAIN),
     # A broker that ends orderly writes all that was acknowledged.
@@ -91,8 +98,8 @@ RISKS = {
     "cpu-busy": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
     "direct-memory-pressure": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
     "heap-pressure": RestartRisk(_ROOM, Whom.OTHERS, needed=False),
-    "consumer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
-    "producer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL),
+    "consumer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL, about="one partition has thousands of consumers"),
+    "producer-fanout": RestartRisk(_CROWD, stops=Severity.CRITICAL, about="one partition has thousands of producers"),
     # Each restart of a row of them piles up coordinators on the others.
     "tc-skew": RestartRisk("Most transactions stand still meanwhile.", Whom.MOST_COORDINATORS, stops=None),
 }
@@ -112,15 +119,16 @@ def restart_verdict(facts: RestartFacts, broker: str, policy: Policy) -> Restart
     Raises:
         ConfigurationError: If the cluster lists no such broker.
     """
-    broker = _named(facts, broker)
+    broker = broker_meant(broker, facts.brokers)
     reasons = [*_others(facts, broker, policy)]
     if facts.brokers[broker].read:
         of_checks = list(reasons_of_checks(facts, broker))
         reasons += [*_joined(of_checks, facts), *_of_broker(facts, broker), *_takers(facts, broker, policy)]
     else:
-        failure = facts.brokers[broker].failure or "It did not answer."
-        words = f"{failure} What it holds is not known. If it hangs, it serves nothing, and a restart is the cure."
-        reasons.append(_reason("partial", words, State.UNKNOWN))
+        failure = (facts.brokers[broker].failure or "no answer").removesuffix(".")
+        words = f"It is down or cannot be reached ({failure}). What it holds is not known."
+        cure = "If it hangs, it serves nothing, and a restart is the cure."
+        reasons.append(_reason(UNREACHABLE, f"{words} {cure}", State.UNKNOWN))
     order = list(State)
     return RestartVerdict(
         broker=broker,
@@ -140,19 +148,23 @@ def reasons_of_checks(facts: RestartFacts, broker: str | None = None) -> Iterato
         found = [each for each in listed if broker is None or _matters(each, risk, broker, facts)]
         if found:
             stopping = [each for each in found if _stops(each, risk)]
-            worst, more = (stopping or found)[0], len(found) - 1 + _uncounted(check_id, risk, broker, facts)
-            words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{f' And {more:,} more.' if more else ''}"
-            state = State.STOP if stopping else State.SOON
+            worst, uncounted = (stopping or found)[0], _uncounted(check_id, risk, broker, facts)
+            words = f"{risk.why} {worst.in_words(facts.meta.cluster)}{_also(len(found) - 1, uncounted, broker)}"
+            # No broker keeps its coordinators at a restart, and each broker of a row has its turn.
+            only_told = broker is not None and risk.whom is Whom.MOST_COORDINATORS
+            state = State.STOP if stopping else State.NOTE if only_told else State.SOON
             yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif verdict is None or verdict.outlook is Outlook.UNKNOWN:
             needed = broker is None or (risk.needed and risk.stops)
             if needed or risk.whom is Whom.ALL:
                 reason = verdict.reason if verdict else "The snapshot was diagnosed without this check."
-                words = f"{'' if needed else 'Not told, and nothing against it: '}{BY_ID[check_id].title}? {reason}"
+                title = BY_ID[check_id].title
+                words = f"We could not check whether {risk.about or title[0].lower() + title[1:]}. {reason}"
+                words += "" if needed else " This does not block the restart."
                 state = State.UNKNOWN if needed else State.NOTE
                 yield RestartReason(subject=check_id, state=state, words=words, source=source)
         elif broker is not None and (more := _uncounted(check_id, risk, broker, facts)):
-            words = f"{risk.why} Of {counted(more, 'finding')} that are only counted, some may be of its topics."
+            words = f"{risk.why} Up to {counted(more, 'finding')} that are only counted may be about its topics."
             yield RestartReason(subject=check_id, state=State.UNKNOWN, words=words, source=source)
 
 
@@ -195,10 +207,20 @@ def _share_hosts(facts: RestartFacts) -> bool:
     return any(len(names) > 1 for names in brokers_by_host(facts.brokers).values())
 
 
+def _also(listed: int, uncounted: int, broker: str | None) -> str:
+    """A sentence on further findings: those listed, and those that are only counted, which may be another broker's."""
+    if broker is None or not uncounted:
+        more = listed + uncounted
+        return f" And {more:,} more." if more else ""
+    if not listed:
+        return f" Up to {uncounted:,} more, which are only counted."
+    return f" And {listed:,} more, up to {listed + uncounted:,} with those that are only counted."
+
+
 def _uncounted(check_id: str, risk: RestartRisk, broker: str | None, facts: RestartFacts) -> int:
     """Number of findings that are only counted, and may be of this broker and severe enough to stop its restart.
 
-    Without a broker, the number of all of them.
+    They are at most as many as it has topics or subscriptions that are not listed. Without a broker, the number of all.
     """
     verdict, listed = facts.verdicts.get(check_id), facts.findings.get(check_id, [])
     if verdict is None or any(each.figures.get(risk.harmed) == 0 for each in listed):  # less bad ones harm nobody
@@ -208,23 +230,41 @@ def _uncounted(check_id: str, risk: RestartRisk, broker: str | None, facts: Rest
     if risk.whom is not Whom.OWN or risk.stops is None:
         return 0
     severities = [each.severity for each in listed]
-    unlisted = verdict.unlisted({each: severities.count(each) for each in Severity})
-    return sum(
-        number
-        for (severity, namespace), number in unlisted.items()
-        if severity.rank >= risk.stops.rank and (not namespace or broker in facts.owners.get(namespace, ()))
-    )
+    unlisted: Counter[str] = Counter()
+    for (severity, namespace), number in verdict.unlisted({it: severities.count(it) for it in Severity}).items():
+        unlisted[namespace] += number if severity.rank >= risk.stops.rank else 0
+    of_topics = bool(listed) and all(is_topic(each.subject) and " subscription " not in each.subject for each in listed)
+    served = [each for each in facts.served if each.broker == broker]
+    has = {each.namespace: each.topics if of_topics else each.subscriptions for each in served}
+    own = Counter(namespace_of(each.subject) for each in listed if facts.is_about(each.subject, broker))
+    left = Counter(has) - own
+    return min(unlisted.pop("", 0) + sum(min(number, left[name]) for name, number in unlisted.items()), left.total())
 
 
-def _named(facts: RestartFacts, broker: str) -> str:
-    """The broker that is meant."""
-    if broker in facts.brokers:
+def broker_meant(broker: str, listed: Collection[str]) -> str:
+    """The listed broker that is meant.
+
+    Args:
+        broker: ``host:webport``, or a host with one broker.
+        listed: The brokers that the cluster lists.
+
+    Raises:
+        ConfigurationError: If it is none of them, or the host has several.
+    """
+    if broker in listed:
         return broker
-    on_host = brokers_by_host(facts.brokers).get(broker, ())
+    scheme, divider, place = broker.partition("://")
+    if divider:
+        raise ConfigurationError(f"{broker!r}: leave {scheme}:// out: {place.rstrip('/')}")
+    on_host = brokers_by_host(listed).get(broker, ())
     if len(on_host) == 1:
         return on_host[0]
-    listed = named(sorted(facts.brokers)) or "none"
-    raise ConfigurationError(f"{broker!r}: the cluster lists no such broker. Listed are {listed}")
+    if on_host:
+        many = counted(len(on_host), "broker runs", "brokers run")
+        raise ConfigurationError(f"{many} on {broker}: name one with its port. Listed are {named(on_host)}")
+    raise ConfigurationError(
+        f"{broker!r}: the cluster lists no such broker. Listed are {named(sorted(listed)) or 'none'}"
+    )
 
 
 def _reason(subject: str, words: str, state: State = State.NOTE) -> RestartReason:
@@ -251,9 +291,8 @@ def _others(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[Restar
     away = [each for each in facts.away if each not in policy.brokers.draining]
     window = timedelta(minutes=policy.broker_draining.window_minutes)
     if facts.before is None or facts.meta.taken_at - facts.before > window:
-        words = f"No snapshot of the last {seconds_in_words(window.total_seconds(), rounded=True)} tells the brokers"
-        rest = "that there were: one that is starting now is not listed. Keep snapshots (`--keep FOLDER`)."
-        yield _reason("others", f"{words} {rest}", State.UNKNOWN)
+        words = "There is no earlier look to compare with, so a broker that is down right now could be missed."
+        yield _reason("others", f"{words} Run it twice with `--keep FOLDER`.", State.UNKNOWN)
     elif away:
         words = f"{named(away)} was listed at {time_in_words(facts.before)} and is not now: wait until it is back."
         yield _reason("others", f"{words} If it is gone for good, look again.", State.STOP)
@@ -262,11 +301,11 @@ def _others(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[Restar
 def _of_broker(facts: RestartFacts, broker: str) -> Iterator[RestartReason]:
     """What comes with the restart: for how long topics are gone, clients, coordinators, leadership."""
     row, away = facts.brokers[broker], facts.failovers.get(broker)
-    if away is not None and away.topics:
+    if away is not None and facts.topics.get(broker):
         ended, lost = (seconds_in_words(each, rounded=True) for each in (away.ended_seconds, away.lost_seconds))
         delayed = counted(away.delayed_messages, "delayed message is", "delayed messages are")
         again = f" {delayed} read again." if away.delayed_messages else ""
-        topics = counted(away.topics, "topic is", "topics are")
+        topics = counted(facts.topics[broker], "topic is", "topics are")
         words = f"{topics} gone for about {ended} after a clean shutdown (SIGTERM), {lost} after a crash.{again}"
         yield _reason("time", words)
     producers, consumers = row.producers or 0, row.consumers or 0

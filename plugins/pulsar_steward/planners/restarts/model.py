@@ -7,6 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
+UNREACHABLE = "unreachable"
+"""Subject of the reason of a broker that could not be read."""
+
 
 class State(StrEnum):
     """State of a reason, or of a line about an upgrade."""

@@ -18,6 +18,7 @@ from pulsar_steward.planners.upgrade.model import (
     MIGRATION,
     ROLLING,
     SEQUENCE,
+    TARGET,
     Part,
     UpgradeLine,
     UpgradeReport,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.upgrade.facts import UpgradeFacts
 
 _LEAST_JAVA = 21
+
+_JAVA = re.compile(r"Java (?:1\.)?\d{1,3}")
+"""Beginning of the subject of a line on Java."""
 
 
 def upgrade_report(facts: UpgradeFacts) -> UpgradeReport:
@@ -134,27 +138,41 @@ def _metadata(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
 
 def _order(facts: UpgradeFacts, found: list[UpgradeLine]) -> Iterator[UpgradeLine]:
     """Steps, the first ones as far as this cluster needs them."""
-    stops = [each.subject for each in found if each.state is State.STOP]
+    stops = [each.subject for each in found if each.state is State.STOP and not _JAVA.match(each.subject)]
+    old = sorted({it[0] for each in found if each.state is State.STOP and (it := _JAVA.match(each.subject))})
+    first = [", ".join(stops)] if stops else []
+    first += [f"brokers run {' and '.join(old)}, which {TARGET} does not support"] if old else []
     unknown = [each.subject for each in found if each.state is State.UNKNOWN and each.part is Part.BLOCKS]
     early = sorted({line for line in facts.lines.values() if line.startswith("3.")})
     base = f"From {named(early)} go to the newest 4.0.x" if early else "Go to the newest release of your line"
-    paused = " and ".join(f"{key} ({facts.value(key) or 'not told'} now)" for key in PAUSED)
+    pause, resume = _paused(facts)
     for words, source in (
-        (stops and f"Do away with: {', '.join(stops)}.", GUIDE),
+        (first and f"Fix first: {'; '.join(first)}.", GUIDE),
         (unknown and f"Look yourself at: {', '.join(unknown)}.", GUIDE),
         (f"{base} first and run it for a while. You would go back to it: rehearse that.", GUIDE),
         ("Write into broker.conf what shall stay, and scalableTopicsEnabled=false for a way back.", GUIDE),
         ("Install Java 25; take away options that choose a garbage collector.", GUIDE),
         ("Bookies one at a time, a first one for a while; autorecovery is disabled meanwhile.", SEQUENCE),
-        (f"Set to false at run time: {paused}.", ROLLING),
+        (pause, ROLLING),
         (f"Brokers one at a time, by SIGTERM: {_brokers(facts)}.", ROLLING),
         ("Before each ask `steward may-restart BROKER`.", "docs/restart.md"),
         ("After each wait for its health check, its load report, and clients of those that took over.", ROLLING),
-        ("Set both settings back. Then proxies and functions, and clients at any time.", SEQUENCE),
+        (f"{resume}Proxies and functions, and clients at any time.", SEQUENCE),
         ("Later, each by itself: scalable topics, another metadata store.", GUIDE),
     ):
         if words:
             yield _line(Part.ORDER, "", words, source)
+
+
+def _paused(facts: UpgradeFacts) -> tuple[str, str]:
+    """What to switch off before the brokers, and back on after them; the latter is empty if all is off already."""
+    off = [key for key in PAUSED if facts.value(key) == "false"]
+    on = [key for key in PAUSED if key not in off]
+    are = f"{' and '.join(off)} {'is off already: leave it' if len(off) == 1 else 'are off already: leave them'} so."
+    if not on:
+        return are, ""
+    now = " and ".join(f"{key} ({facts.value(key) or 'not told'} now)" for key in on)
+    return f"Set to false at run time: {now}. {are if off else ''}".strip(), f"Set back: {' and '.join(on)}. "
 
 
 def _brokers(facts: UpgradeFacts) -> str:
@@ -167,7 +185,9 @@ def _brokers(facts: UpgradeFacts) -> str:
         facts.lines, key=lambda it: (it in leaders, away[it].ended_seconds if it in away else float("inf"), it)
     ):
         words = "its topics are away for a time that is not told"
-        if broker in away:
+        if facts.restarts.topics.get(broker) == 0:
+            words = "no topic is loaded on it"
+        elif broker in away:
             seconds, delayed = away[broker].ended_seconds, away[broker].delayed_messages
             words = f"its topics are away for {seconds_in_words(seconds, rounded=True)}"
             words += f", {counted(delayed, 'delayed message')} read again" if delayed else ""

@@ -174,6 +174,7 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
     manager, shedder = load_manager_in(snapshot), _shedder(settings, lines)
     processes = snapshot.select(_OF_BROKERS, _OfBroker)
     (nodes,) = snapshot.select(COUNTED, _Nodes)
+    restarts = restart_facts(snapshot)
     in_store, persisted = (_limit(key, settings, lines) for key in (_IN_STORE, _PERSISTED))
     versions = snapshot.select(f"select client_version as version, clients from ({SEEN})", VersionClients)
     return UpgradeFacts(
@@ -182,7 +183,7 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
         lines=lines,
         settings=dict(settings),
         cursors=tuple(snapshot.select(_CURSORS, Cursors, in_store=in_store, persisted=persisted)),
-        topics=sum(each.topics or 0 for each in brokers),
+        topics=sum(restarts.topics.values()),
         namespaces=tuple(snapshot.select("select namespace as name, bundles from namespaces order by 1", Divided)),
         direct_memory={each.source: each.memory for each in processes if each.java is None},
         java={each.source: each.java for each in processes if each.java is not None},
@@ -192,7 +193,7 @@ def upgrade_facts(snapshot: Snapshot) -> UpgradeFacts:
         usages=usages_in(snapshot, shedder),
         owned=traffic_in(snapshot),
         metadata_nodes=nodes.nodes,
-        restarts=restart_facts(snapshot),
+        restarts=restarts,
     )
 
 

@@ -58,6 +58,7 @@ class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):
         sources: Addresses, or a page of Steward's documents.
         before: Default of the running brokers' version, or the value in force; None: no setting.
         after: Default in 5.0.
+        idle: True if it is about something that the cluster has none of.
     """
 
     part: Part
@@ -67,6 +68,7 @@ class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     before: str | None = None
     after: str | None = None
+    idle: bool = False
 
 
 class UpgradeReport(msgspec.Struct, frozen=True, kw_only=True):

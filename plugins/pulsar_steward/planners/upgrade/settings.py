@@ -125,7 +125,7 @@ GONE: dict[str, tuple[str, str, State]] = {
 
 def lines_of_settings(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
     """Lines on all settings that differ between the running brokers and 5.0, or whose values are not told."""
-    figures = _figures(facts)
+    figures, absent = _figures(facts), _absent(facts)
     for key in (*GONE, *EFFECTS):
         words, source, *_ = GONE[key] if key in GONE else EFFECTS[key]
         alike: defaultdict[tuple[Part, State, str | None], list[str]] = defaultdict(list)
@@ -143,6 +143,7 @@ def lines_of_settings(facts: UpgradeFacts) -> Iterator[UpgradeLine]:
                 sources=(source,),
                 before=before,
                 after=default_in(key, TARGET),
+                idle=part in {Part.CHANGES, Part.NEW} and any(f"{{{name}}}" in words for name in absent),
             )
 
 
@@ -191,6 +192,19 @@ def _figures(facts: UpgradeFacts) -> dict[str, str]:
     }
 
 
+def _absent(facts: UpgradeFacts) -> frozenset[str]:
+    """Names of `_figures` about things that the cluster has none of."""
+    numbers = {
+        "cursors": facts.cursors_of(),
+        "holes": sum(each.over_persisted for each in facts.cursors),
+        "holes_in_store": sum(each.over_store for each in facts.cursors),
+        "key_shared": facts.cursors_of("Key_Shared"),
+        "topics": facts.topics,
+        "transactions": facts.meta.coordinators,
+    }
+    return frozenset(name for name, number in numbers.items() if not number)
+
+
 def _unless_off(facts: UpgradeFacts, key: str, words: str) -> str:
     value = facts.value(key)
     if value == "false":
@@ -231,9 +245,9 @@ def _bundles(facts: UpgradeFacts) -> str:
     numbers = sorted(each.bundles for each in facts.namespaces if each.bundles)
     if not numbers:
         return "New namespaces get 32 bundles; how many the present ones have is not told."
-    keep = counted(len(numbers), "namespace keeps its", "namespaces keep their")
-    span = counted(numbers[0], "bundle") if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
-    return f"{keep} {span}, {sum(numbers):,} on {counted(len(facts.brokers), 'broker')}; a new one gets 32."
+    alike = numbers[0] == numbers[-1]
+    span = f"{counted(numbers[0], 'bundle')} each" if alike else f"their {numbers[0]:,} to {numbers[-1]:,} bundles"
+    return f"Existing namespaces keep {span}; new ones get 32."
 
 
 def _reads(facts: UpgradeFacts) -> str:

@@ -16,6 +16,7 @@ from pulsar_steward.checks.clients.client_numbers import SEEN
 from pulsar_steward.checks.registry import BY_ID, GROUPS, checks_of
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
+from pulsar_steward.model.bundles import is_heartbeat
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.system import System
 from pulsar_steward.model.tables import BUNDLES, KAFKA_GROUPS, NAMESPACES
@@ -180,8 +181,8 @@ def _about(snapshot: Snapshot) -> About:
         brokers=len(brokers),
         brokers_read=sum(row.read for row in brokers),
         namespaces=snapshot.table(NAMESPACES, ["namespace"]).num_rows,
-        bundles=snapshot.table(BUNDLES, ["bundle"]).num_rows,
-        topics=sum(row.topics or 0 for row in brokers),
+        bundles=sum(not is_heartbeat(each) for each in snapshot.table(BUNDLES, ["namespace"])["namespace"].to_pylist()),
+        topics=sum(snapshot.topics_by_broker().values()),
         coordinators=meta.coordinators,
         client_versions=_client_versions(snapshot),
         system=meta.system,

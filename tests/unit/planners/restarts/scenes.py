@@ -43,8 +43,8 @@ def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: A
     ]
     bundles.append({"namespace": SHOP, "bundle": "0x00000000_0xffffffff", "owner": broker(1), "topics": 1})
     brokers = [
-        {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10, "pulsar_version": "4.0.7"}
-        | {"producers": 4, "consumers": 5, "cpu_percent": 20.0, "read_milliseconds": 3}
+        {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 + (number == 1)}
+        | {"pulsar_version": "4.0.7", "producers": 4, "consumers": 5, "cpu_percent": 20.0, "read_milliseconds": 3}
         for number in range(3)
     ]
     away = {"others": 2, "bundles": 3, "topics": 10, "delayed_messages": 0, "session_seconds": 30.0}
@@ -53,7 +53,13 @@ def write_calm(folder: Path, *, about: dict[str, Any] | None = None, **tables: A
         {"coordinator": each, "position": 0, "bundle": "b", "broker": broker(each % 3), "broker_known": True}
         for each in range(16)
     ]
+    places = [(ORDERS, broker(number), f"t{number}-{each}") for number in range(3) for each in range(10)]
+    topics = [
+        {"topic": f"persistent://{name}/{topic}", "namespace": name, "broker": owner, "subscriptions": 2}
+        for name, owner, topic in (*places, (SHOP, broker(1), "cart"))
+    ]
     usual: dict[str, Any] = {
+        "topics": topics,
         "bundles": bundles,
         "brokers": brokers,
         "namespaces": [{"namespace": name, "bundles": 3, "boundaries": []} for name in (ORDERS, SHOP)],

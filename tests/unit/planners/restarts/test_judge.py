@@ -10,8 +10,9 @@ import pytest
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.planners.restarts.facts import restart_facts
-from pulsar_steward.planners.restarts.judge import RISKS, restart_verdict
+from pulsar_steward.planners.restarts.judge import RISKS, broker_meant, restart_verdict
 from pulsar_steward.planners.restarts.model import State
+from pulsar_steward.report.restart import headline
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, broker
 from tests.cases import row_by_row
@@ -121,17 +122,37 @@ def test_what_is_not_told_is_no_yes(tmp_path: Path, tables: dict[str, Any], unkn
     assert states == {number: State.UNKNOWN if number in unknown else State.NOTE for number in range(3)}
 
 
+@row_by_row(
+    "more, unlisted, said",
+    (0, {"": 600}, "Up to 21 more, which are only counted."),
+    (2, {"": 600}, "And 2 more, up to 21 with those that are only counted."),
+    (2, {SHOP: 600}, "And 2 more, up to 4 with those that are only counted."),
+    (2, {"acme/else": 600}, "And 2 more."),
+)
+def test_what_is_only_counted_is_bounded_by_what_the_broker_has(
+    tmp_path: Path, more: int, unlisted: dict[str, int], said: str
+) -> None:
+    """Ten topics of orders with two subscriptions each, and one of a shop, where the cluster has 600 findings more."""
+    listed = [f"{topic_on(1)} subscription s{each}" for each in range(more + 1)]
+    findings = [a_finding("critical", "ack-holes", subject=each, evidence="So it is.") for each in listed]
+    tables = judged("ack-holes", "found", 600, critical=unlisted) | {"findings": findings}
+    words = words_on(verdict_on(write_calm(tmp_path / "s", **tables), 1), "ack-holes")
+    assert words.partition("So it is. ")[2] == said
+
+
 def test_a_broker_that_does_not_answer_stops_the_others(tmp_path: Path) -> None:
     """Of itself nothing is known; checks that could not judge for it are one reason."""
     rows = [
         {"broker": broker(number), "read": number < 2, "topics": 10, "cpu_percent": 1.0, "leader": False}
-        | {"read_milliseconds": 3}
+        | {"read_milliseconds": 3, "failure": None if number < 2 else "no connection: refused"}
         for number in range(3)
     ]
     verdicts = [a_verdict(each, "unknown", "But not everything could be read.") for each in RISKS]
     place = write_calm(tmp_path / "s", about={"unread_brokers": [broker(2)]}, brokers=rows, verdicts=verdicts)
-    assert [against(verdict_on(place, number)) for number in (0, 2)] == [["others", "partial"], ["partial"]]
+    assert [against(verdict_on(place, number)) for number in (0, 2)] == [["others", "partial"], ["unreachable"]]
     assert [verdict_on(place, number).state for number in (0, 2)] == [State.STOP, State.UNKNOWN]
+    assert "reached (no connection: refused). What it holds" in words_on(verdict_on(place, 2), "unreachable")
+    assert headline(verdict_on(place, 2)).endswith("may be restarted: it is down or cannot be reached.")
 
 
 @pytest.mark.parametrize(("minutes", "stops"), [(20, True), (1_000, False)])
@@ -198,9 +219,25 @@ def test_the_only_broker_takes_everything_along(tmp_path: Path) -> None:
 
 
 def test_an_empty_broker_needs_nobody(tmp_path: Path) -> None:
-    place = write_calm(tmp_path / "s", bundles=[])
+    """The topic by which a broker checks itself counts nowhere."""
+    beat = {"namespace": f"pulsar/{broker(0)}", "bundle": "0x00000000_0xffffffff", "owner": broker(0), "topics": 1}
+    rows = [
+        {"broker": broker(number), "read": True, "topics": int(number == 0), "leader": False, "read_milliseconds": 3}
+        for number in range(3)
+    ]
+    place = write_calm(tmp_path / "s", bundles=[beat], brokers=rows)
     few = a_policy(partition_ceiling={"warning_topics_per_broker": 1, "critical_topics_per_broker": 1})
-    assert verdict_on(place, 0, few).state is State.NOTE
+    verdict = verdict_on(place, 0, few)
+    assert verdict.state is State.NOTE
+    assert "time" not in {each.subject for each in verdict.reasons}
+    assert words_on(verdict, "room").startswith("It has no topic loaded")
+
+
+def test_coordinators_that_stand_still_come_with_it(tmp_path: Path) -> None:
+    """They are no harm to come: the broker that has the most is told, and no other."""
+    place = write_calm(tmp_path / "s", **found("tc-skew", "critical", "east"))
+    told = [[each.state for each in verdict_on(place, it).reasons if each.subject == "tc-skew"] for it in range(3)]
+    assert told == [[State.NOTE], [], []]
 
 
 def test_a_broker_has_to_be_named(tmp_path: Path) -> None:
@@ -209,3 +246,13 @@ def test_a_broker_has_to_be_named(tmp_path: Path) -> None:
     assert restart_verdict(facts, "broker-01", a_policy()).broker == broker(1)
     with pytest.raises(ConfigurationError, match=f"lists no such broker. Listed are {broker(0)}"):
         restart_verdict(facts, "broker-9", a_policy())
+
+
+@row_by_row(
+    "name, said",
+    ("127.0.0.1", "2 brokers run on 127.0.0.1: name one with its port. Listed are 127.0.0.1:1, 127.0.0.1:2"),
+    ("http://127.0.0.1:2/", "leave http:// out: 127.0.0.1:2"),
+)
+def test_a_name_that_is_nearly_right_is_put_right(name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        broker_meant(name, ("127.0.0.1:1", "127.0.0.1:2", "other:1"))
