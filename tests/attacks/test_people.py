@@ -49,7 +49,7 @@ def test_an_answer_to_no_question_is_void(site: Worksite) -> None:
     """An approval is refused if no question was recorded for it."""
     plan = site.plan(site.move(0))
     site.writes.record_answer(site.approval(plan))
-    assert_refused(site, plan, "no request to person 1")
+    assert_refused(site, plan, "nobody was asked for the first approval")
 
 
 def test_the_first_persons_answer_is_void_where_only_they_are_asked_again(site: Worksite) -> None:

@@ -22,14 +22,19 @@ def loses(step: Step) -> bool:
     return kind_of(step.change).loses_messages or isinstance(step.loss, Loss)
 
 
-def headline(batch: Batch) -> str:
-    """The change in one sentence: with all that it deletes at once, where it does; else the batch's title."""
+def headline(batch: Batch, at_once: str = ", now") -> str:
+    """The change in one sentence: with all that it deletes at once, where it does; else the batch's title.
+
+    Args:
+        batch: The batch.
+        at_once: Word on the time of what is deleted; empty where the sentence is kept beyond the request.
+    """
     losing = [step for step in batch.steps if loses(step)]
     losses = [step.loss for step in losing if isinstance(step.loss, Loss) and step.loss.is_known]
     if not losing or (len(losses) == len(losing) and not any(each.exceeds(NOTHING_LOST) for each in losses)):
         return batch.title
     now = [step for step in losing if not isinstance(step.loss, Loss) or step.loss.exceeds(NOTHING_LOST)]
-    words = f"{_verb(now)} {_lost(losses, known=len(losses) == len(losing))}{_where(now)}, now"
+    words = f"{_verb(now)} {_lost(losses, known=len(losses) == len(losing))}{_where(now)}{at_once}"
     deleted = [step.change for step in batch.steps if isinstance(step.change, DeleteSubscription)]
     if deleted:
         last = {change.topic for change in deleted if not change.stay}

@@ -161,7 +161,7 @@ class IsolationChange(ChangeKind[SetIsolation, BeforeIsolation]):
             return None
         told = list(losses)
         if len(losses) > MAX_IN_HEADLINE:
-            told[1:] = [f"and {len(losses) - 1:,} more consequences"]
+            told[1:] = [f"and {len(losses) - 1:,} more losses"]
         return ApprovalWarning(
             headline="; ".join(told),
             subject=f"the {self.name}",

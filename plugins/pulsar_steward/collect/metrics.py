@@ -123,18 +123,19 @@ def _settings_of_bookie(transport: Transport, prefix: str) -> Iterator[Sample]:
 
 def _version_of_zookeeper(transport: Transport, path: str) -> Iterator[Sample]:
     """The version of a ZooKeeper server as a sample; its metrics are numbers, so its admin server alone tells it."""
-    told = _document(transport, path.rstrip("/") or "/commands/srvr", "the version of a ZooKeeper server")
+    what = "the version of a ZooKeeper server"
+    told = _document(transport, path.rstrip("/") or "/commands/srvr", what, logging.WARNING)
     version = re.match(r"\d{1,3}\.\d{1,3}\.\d{1,3}", str(told.get("version", "")), re.ASCII)
     if version:
         yield Sample(ZOOKEEPER_VERSION, {"version": version[0]}, 1.0)
 
 
-def _document(transport: Transport, path: str, what: str) -> dict[str, Any]:
+def _document(transport: Transport, path: str, what: str, level: int = logging.INFO) -> dict[str, Any]:
     """A JSON document of a server; empty, with a line in the log, where it does not serve one."""
     try:
         return transport.get_here(path).decoded(dict[str, Any])
     except (AdminError, *UNFIT) as error:
-        log.info("not told: %s: %s", what, error)
+        log.log(level, "not told: %s: %s", what, error)
         return {}
 
 

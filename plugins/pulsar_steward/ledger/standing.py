@@ -195,7 +195,8 @@ def _require_last_word(connection: Connection, grant: Grant) -> None:
     answered = 0
     for voice in sorted(last):
         if voice not in asked_last:
-            raise Refused(f"the ledger holds an answer of person {voice}, but no request to person {voice}")
+            which = "the first approval" if voice == 1 else "the second approval"
+            raise Refused(f"nobody was asked for {which}: the ledger holds an answer, and no request for it")
         question, answer = asked_last[voice], last[voice]
         requested = connection.execute(select(place_of(requests, question.request_id))).scalar_one()
         if requested < answered:

@@ -355,7 +355,7 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: boo
             "batch_id": batch.batch_id,
             "position": position,
             "kind": batch.kind,
-            "title": headline(batch),
+            "title": headline(batch, at_once=""),
             "steps": len(batch.steps),
         }
         chain.add(tables.BATCHES, row)

@@ -105,8 +105,10 @@ def main(subject: str) -> None:
             answer = [connected(each) for each in decode(question, list[str])]
         case "addresses":
             answer = addresses(decode(question, list[Asked]))
-        case _:
+        case "paused":
             answer = paused_dags()
+        case _:
+            sys.exit(f"nothing here answers {subject!r}")
     sys.stdout.write(f"\n{msgspec.json.encode(answer).decode()}\n")
 
 

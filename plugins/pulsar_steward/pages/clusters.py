@@ -211,7 +211,8 @@ def _health(seen: LastSnapshot | None, found: TroublesInShort | None) -> Cluster
     worst = {each.severity for each in found.worst} if found else set()
     if seen is None:
         return ClusterHealth.UNKNOWN
-    known = not seen.stale and not seen.unread and seen.checks_clear
+    judged = found is None or found.all_judged
+    known = not seen.stale and not seen.unread and seen.checks_clear and judged
     return ClusterHealth.of(critical=seen.critical or Severity.CRITICAL in worst, warning=worst, known=known)
 
 

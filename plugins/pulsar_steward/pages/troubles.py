@@ -17,9 +17,22 @@ from pulsar_steward.model.measures import TOPIC_BACKLOG
 from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.trouble import Harm, is_topic
 from pulsar_steward.pages.sources import NotKnown
-from pulsar_steward.report.checkup.compose import check_reports, counts_of, outcome_of, trouble_report, troubles_found
-from pulsar_steward.report.checkup.document import Counts, SinceLook, TroubleReport, pressing
-from pulsar_steward.report.checkup.terminal import MOST_TROUBLES, after_headline, before_proposal, verdict
+from pulsar_steward.report.checkup.compose import (
+    check_reports,
+    counts_of,
+    no_longer_judged,
+    outcome_of,
+    trouble_report,
+    troubles_found,
+)
+from pulsar_steward.report.checkup.document import Counts, NoLongerJudged, SinceLook, TroubleReport, pressing
+from pulsar_steward.report.checkup.terminal import (
+    MOST_TROUBLES,
+    after_headline,
+    before_proposal,
+    verdict,
+    with_no_longer_judged,
+)
 from pulsar_steward.report.since import since_look
 
 if TYPE_CHECKING:
@@ -60,11 +73,13 @@ class TroublesInShort(msgspec.Struct, frozen=True, kw_only=True):
         verdict: Overall result: how many troubles and findings, and how many of these are listed.
         worst: The worst troubles that are more than information, at most five.
         more: Number of further ones.
+        all_judged: Whether each check that found trouble before can still judge.
     """
 
     verdict: str
     worst: tuple[TroubleLine, ...]
     more: int
+    all_judged: bool
 
 
 class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +87,7 @@ class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         counts: Findings and checks of the snapshot, as a check-up counts them.
+        no_longer_judged: Checks that found trouble before and cannot judge this snapshot.
         plan_id: The plan with the proposals; None: none was recorded.
         reports: The troubles, the worst first.
         met: By trouble: its listed findings that do the harm.
@@ -79,6 +95,7 @@ class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     counts: Counts
+    no_longer_judged: tuple[NoLongerJudged, ...]
     plan_id: str | None
     reports: tuple[TroubleReport, ...]
     met: Mapping[str, tuple[Finding, ...]]
@@ -88,8 +105,10 @@ class ClusterTroubles(msgspec.Struct, frozen=True, kw_only=True):
     def in_short(self) -> TroublesInShort:
         """The worst ones."""
         pressed = pressing(self.reports)
+        words = verdict(outcome_of(self.counts), self.counts, self.reports)
         return TroublesInShort(
-            verdict=verdict(outcome_of(self.counts), self.counts, self.reports),
+            verdict=with_no_longer_judged(words, self.counts, self.no_longer_judged),
+            all_judged=not self.no_longer_judged,
             worst=tuple(
                 TroubleLine(
                     trouble_id=each.trouble_id,
@@ -250,6 +269,7 @@ def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> Cluste
     meta, partial = summary.meta, bool(summary.meta.unread)
     return ClusterTroubles(
         counts=counts_of(checks),
+        no_longer_judged=no_longer_judged(snapshot, sources.summary),
         plan_id=plan.plan_id if plan else None,
         reports=tuple(
             trouble_report(each, *proposed, meta.servers, cluster=meta.cluster, partial=partial) for each in joined

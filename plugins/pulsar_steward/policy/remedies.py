@@ -82,9 +82,9 @@ class PersistenceRemedy(Section):
     propose_rate: bool = Field(
         default=False, description="whether people are asked to have cursors written more seldom, or more often"
     )
-    seldom_seconds: int = number(1, "proposed between two writes of a cursor that is written too often")
+    seldom_seconds: int = number(1, "proposed between two writes of a cursor that is written too seldom")
     often_seconds: int = number(
-        5, "the same if written too seldom; below `ack_state_seldom.information_seconds`, or that check finds it"
+        5, "the same if written too often; below `ack_state_seldom.information_seconds`, or that check finds it"
     )
     propose_ensemble: bool = Field(
         default=False,

@@ -110,7 +110,7 @@ class Snapshot:
     def diagnosed_before(self, most: int) -> Iterator[Snapshot]:
         """Diagnosed snapshots of the same cluster before this one, newest first; looked up as far as needed."""
         found = (each for each in self._before() if each.has(FINDINGS.name) and each.has(VERDICTS.name))
-        return islice(filter(self._is_of_same_cluster, found), most)
+        return islice(self._of_same_cluster(found), most)
 
     def as_of(self, moment: datetime) -> Snapshot | None:
         """Newest diagnosed snapshot of the same cluster that was taken by a time; else the oldest one before this one.
@@ -121,14 +121,18 @@ class Snapshot:
         by_then = [each for each in before if each.uri.rpartition("/")[2] <= wanted]
         later = before[: len(before) - len(by_then)]
         found = (each for each in (*by_then, *reversed(later)) if each.has(FINDINGS.name) and each.has(VERDICTS.name))
-        return next(filter(self._is_of_same_cluster, found), None)
+        return next(self._of_same_cluster(found), None)
 
-    def _is_of_same_cluster(self, other: Snapshot) -> bool:
-        """True if another snapshot is of the same Pulsar cluster: its name may have been another one's."""
-        try:
-            return other.meta().identity.is_same(self.meta().identity)
-        except SnapshotError:
-            return False
+    def _of_same_cluster(self, others: Iterable[Snapshot]) -> Iterator[Snapshot]:
+        """Snapshots of the same Pulsar cluster that can be read: its name may have been another one's."""
+        mine = None
+        for other in others:
+            try:
+                mine = mine or self.meta().identity
+                if other.meta().identity.is_same(mine):
+                    yield other
+            except SnapshotError:
+                continue
 
     def has(self, name: str) -> bool:
         """True if its folder has a file or a table of this name."""

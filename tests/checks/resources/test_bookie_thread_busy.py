@@ -93,6 +93,11 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
         None,
         False,
     ),
+    "a few tasks of a short queue": (
+        [*writes(10, 0), bookie_queue("BookieWriteThreadPool", 0, 99), *refusing("Add", 20)],
+        None,
+        False,
+    ),
     "a queue without end": (
         [*writes(10, 0), bookie_queue("BookieReadThreadPool", 0, 999), *refusing("Read", 0)],
         None,

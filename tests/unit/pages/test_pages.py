@@ -80,7 +80,7 @@ def test_cards_say_what_matters(client: Client) -> None:
         "Unread: broker-02:8080",
         "Halted for 15 min by bob: bookies are being moved",
         "2 of 4 steps, for 1 min",
-        "Evicts messages, how many is not known, in acme/orders, now 1 step; asked 15 min ago",
+        "Evicts messages, how many is not known, in acme/orders 1 step; asked 15 min ago",
         "unanswered it is rejected in 23 h 45 min",
         "22 h 13 min ago: 4 done",
     ):

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.health import ClusterHealth
+from pulsar_steward.pages.clusters import cluster_cards
 from tests.builders import NOW, broker
 from tests.unit.pages.conftest import pages_of
-from tests.unit.pages.scenes import QUARTER, Telling, a_bundle, observed, system_bundles, tc_batch
+from tests.unit.pages.scenes import QUARTER, Telling, a_bundle, observed, sources_of, system_bundles, tc_batch
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict
 
 if TYPE_CHECKING:
@@ -75,3 +77,18 @@ def test_moved_coordinators_have_a_frame(tmp_path: Path, writer: LedgerWriter) -
     assert "pulsar/system/0x00000000_0x00000001: 4 topics" in page
     assert "10 smaller bundles: 1,000 topics" in page
     assert f"to move to {broker(1)}" in page
+
+
+def test_what_was_found_and_cannot_be_judged_now_is_not_healthy(tmp_path: Path) -> None:
+    """The page says what the check-up says: the finding stands until a look judges it again."""
+    open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
+    shelf, clear = tmp_path / "snapshots", a_verdict("hot-bundle", "clear")
+    blind = [clear, a_verdict("tc-skew", "unknown", "No broker owns pulsar/system.")]
+    observed(shelf, "east", NOW - QUARTER, findings=[a_finding()], verdicts=[clear, a_verdict("tc-skew", "found")])
+    observed(shelf, "east", NOW, verdicts=blind)
+    observed(shelf, "west", NOW, verdicts=blind)
+    east, west = cluster_cards(sources_of(tmp_path))
+    assert (east.health, west.health) == (ClusterHealth.UNKNOWN, ClusterHealth.HEALTHY)
+    assert east.found is not None
+    assert east.found.verdict.startswith("tc-skew was critical at ")
+    assert east.found.verdict.endswith(" and cannot be judged now: No broker owns pulsar/system")

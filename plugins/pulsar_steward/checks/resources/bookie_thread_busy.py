@@ -70,13 +70,15 @@ REFUSING = {
 BUSY = f"""
 with queues as ({QUEUES}),
 limits as (
-    select source, series as setting, max(value)::bigint as refuses_from from process_samples
+    select source, series as setting, max(value)::bigint as refuses_from,
+        greatest($least_queued_tasks, refuses_from / 10) as few
+    from process_samples
     where series in ({", ".join(f"'{setting}'" for setting in REFUSING.values())}) and value > 0 group by all)
 select queues.* exclude (pool), refuses_from, setting,
-    if(queued >= least($critical_queued_tasks, refuses_from / 2), 2, 1) as rank
+    if(queued >= least($critical_queued_tasks, 5 * few), 2, 1) as rank
 from queues left join limits on queues.source = limits.source
     and setting = case pool {" ".join(f"when '{pool}' then '{setting}'" for pool, setting in REFUSING.items())} end
-where queued >= least($warning_queued_tasks, refuses_from / 10)
+where queued >= least($warning_queued_tasks, few)
 """
 """Threads for which many tasks wait; fewer are many where the bookie refuses requests earlier than by default."""
 
@@ -193,6 +195,9 @@ class BookieThreadBusyPolicy(SlowEventsPolicy):
         1000, "tasks that wait for one thread, or a tenth of the number from which its bookie refuses further ones"
     )
     critical_queued_tasks: int = number(5000, "the same, or half of that number")
+    least_queued_tasks: int = number(
+        100, "tasks that are no matter, even if the bookie refuses so many; critical from five times as many on"
+    )
     minimum_waiting_seconds: int = number(
         1, "entries of a topic that wait to be written, as seconds of what is produced to it"
     )

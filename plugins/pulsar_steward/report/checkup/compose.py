@@ -49,13 +49,14 @@ from pulsar_steward.report.overview import STALE_AT_LEAST, span_in_words, summar
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.trouble import Trouble
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.report.overview import SnapshotSummary
     from pulsar_steward.snapshots.read import Snapshot
 
 
@@ -104,12 +105,14 @@ def judged_at(checkup: Checkup, now: datetime) -> Checkup:
     return msgspec.structs.replace(checkup, about=about, outcome=outcome)
 
 
-def no_longer_judged(snapshot: Snapshot) -> tuple[NoLongerJudged, ...]:
+def no_longer_judged(
+    snapshot: Snapshot, summarised: Callable[[Snapshot], SnapshotSummary] = summary_of
+) -> tuple[NoLongerJudged, ...]:
     """Checks that cannot judge a snapshot, and found a warning or worse in the last one before that they judged."""
-    open_now = {each.check_id: each.reason for each in snapshot.verdicts() if each.outlook is Outlook.UNKNOWN}
+    open_now = {each.check_id: each.reason for each in summarised(snapshot).verdicts if each.outlook is Outlook.UNKNOWN}
     found = []
     for earlier in snapshot.diagnosed_before(LOOK_BACK) if open_now else ():
-        then = summary_of(earlier)
+        then = summarised(earlier)
         judged_then = {each.check_id for each in then.verdicts if each.outlook is not Outlook.UNKNOWN}
         for check_id in sorted(open_now.keys() & judged_then):
             reason = open_now.pop(check_id)

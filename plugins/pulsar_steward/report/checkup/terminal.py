@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Checkup,
         Counts,
         FindingReport,
+        NoLongerJudged,
         Planning,
         TroubleReport,
     )
@@ -91,11 +92,17 @@ def result(checkup: Checkup) -> str:
     words = verdict(outcome, counts, checkup.troubles)
     if stale is not None and outcome is CheckupOutcome.COULD_NOT_LOOK and counts.checks_clear:
         words = "it was healthy then, and how it is now is not known"
-    if no_longer := checkup.no_longer_judged:
-        told = [each.words.rstrip(".") for each in no_longer[:MOST_NAMED]]
-        told += [f"So with {more:,} more" for more in [len(no_longer) - MOST_NAMED] if more > 0]
-        words = ". ".join([*told, *([f"Found now: {words}"] if counts.critical or counts.warning else [])])
+    words = with_no_longer_judged(words, counts, checkup.no_longer_judged)
     return words if stale is None else f"STALE, {seconds_in_words(stale, rounded=True)} old: {words}"
+
+
+def with_no_longer_judged(words: str, counts: Counts, no_longer: Sequence[NoLongerJudged]) -> str:
+    """A result after the checks that found trouble before and cannot judge now."""
+    if not no_longer:
+        return words
+    told = [each.words.rstrip(".") for each in no_longer[:MOST_NAMED]]
+    told += [f"So with {more:,} more" for more in [len(no_longer) - MOST_NAMED] if more > 0]
+    return ". ".join([*told, *([f"Found now: {words}"] if counts.critical or counts.warning else [])])
 
 
 def in_a_line(trouble: TroubleReport) -> str:
