@@ -291,7 +291,9 @@ def _others(facts: RestartFacts, broker: str, policy: Policy) -> Iterator[Restar
     away = [each for each in facts.away if each not in policy.brokers.draining]
     window = timedelta(minutes=policy.broker_draining.window_minutes)
     if facts.before is None or facts.meta.taken_at - facts.before > window:
-        words = "There is no earlier look to compare with, so a broker that is down right now could be missed."
+        age = seconds_in_words(window.total_seconds(), rounded=True)
+        look = f"earlier look of the last {age}" if facts.before else "earlier look"
+        words = f"There is no {look} to compare with, so a broker that is down right now could be missed."
         yield _reason("others", f"{words} Run it twice with `--keep FOLDER`.", State.UNKNOWN)
     elif away:
         words = f"{named(away)} was listed at {time_in_words(facts.before)} and is not now: wait until it is back."

@@ -199,6 +199,7 @@ def _absent(facts: UpgradeFacts) -> frozenset[str]:
         "holes": sum(each.over_persisted for each in facts.cursors),
         "holes_in_store": sum(each.over_store for each in facts.cursors),
         "key_shared": facts.cursors_of("Key_Shared"),
+        "long_array": facts.cursors_of(),
         "topics": facts.topics,
         "transactions": facts.meta.coordinators,
     }

@@ -164,6 +164,7 @@ def test_a_broker_that_was_there_a_moment_ago_is_waited_for(tmp_path: Path, minu
     place = write_calm(tmp_path / f"taken_at={META['taken_at']:%Y%m%dT%H%M%SZ}")
     told = [verdict_on(place, 0), verdict_on(place, 0, a_policy(brokers={"draining": [broker(7)]}))]
     states = (State.STOP, State.NOTE) if stops else (State.UNKNOWN,) * 2
+    assert stops or "no earlier look of the last 6.0 h to compare" in words_on(told[0], "others")
     assert tuple(each.state for each in told) == states
 
 
