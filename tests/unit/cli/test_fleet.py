@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from lab.simulator import (
     TopicSpec,
     running_simulator,
 )
+from lab.simulator.state import ClusterState
 from pulsar_steward.cli import fleet
 from pulsar_steward.cli.fleet import FleetTarget, members_of, side_by_side
 from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from lab.simulator.model import Broker
     from pulsar_steward.report.checkup.document import Checkup
     from tests.unit.cli.conftest import Steward
 
@@ -216,6 +219,28 @@ def test_one_cluster_by_two_names_counts_once(steward: Steward, tmp_path: Path) 
     lines = ended.out.splitlines()
     assert lines[0].startswith("Check-up of 1 cluster of")
     assert "a and b are the same cluster, which counts once" in " ".join(lines)
+
+
+@pytest.mark.usefixtures("few_checks")
+def test_clusters_that_call_themselves_the_same_keep_a_row_each(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of one Helm chart in two places: name, metadata store and brokers are alike, and one of them is ill."""
+    add_broker, maps = ClusterState.add_broker, defaultdict[ClusterState, dict[str, str]](dict)
+
+    def as_everywhere(state: ClusterState, host: str, port: int) -> Broker:
+        broker = add_broker(state, "pulsar-broker", 8080 + len(state.brokers))
+        maps[state][broker.broker_id] = f"http://{host}:{port}"
+        return broker
+
+    monkeypatch.setattr(ClusterState, "add_broker", as_everywhere)
+    with running_simulator(), running_simulator(ClusterSpec(tc_owner=0)), running_simulator():
+        ways = zip("abc", maps.values(), strict=True)
+        clusters = [each(name, way.values()) | {"address_map": way} for name, way in ways]
+        ended = steward("checkup", "--fleet", written(tmp_path, *clusters))
+    said = " ".join(ended.out.split())
+    assert (ended.code, "RESULT: 1 critical, 2 healthy" in said) == (1, True)
+    assert "a and b, c call themselves the same cluster: if they are, leave only one" in said
 
 
 def test_connections_of_airflow_are_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
