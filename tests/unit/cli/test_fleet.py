@@ -310,6 +310,23 @@ def test_a_file_that_does_not_hold_up_is_told_by_place(tmp_path: Path, text: str
         members_of(str(tmp_path / "none"), Policy())
 
 
+def test_one_address_by_two_ways_is_two_clusters(tmp_path: Path) -> None:
+    """What `localhost` is depends on the proxy, and where a broker is on the map; only a host has no case."""
+    plain = {"name": "a", "admin_url": "http://Localhost:8080"}
+    ways: tuple[dict[str, object], ...] = (
+        {"proxy": "http://east:3128"},
+        {"proxy": "http://west:3128"},
+        {"address_map": {"pulsar-broker-0:8080": "http://east:8080"}},
+        {"address_map": {"pulsar-broker-0:8080": "http://west:8080"}},
+        {"front_door": True},
+    )
+    file = written(tmp_path, plain, *(plain | {"name": f"c{number}"} | way for number, way in enumerate(ways)))
+    assert len(members_of(str(file), Policy())) == 6
+    twice = written(tmp_path, plain | ways[0], {"name": "b", "admin_url": "HTTP://localhost:8080/"} | ways[0])
+    with pytest.raises(PolicyError, match="a and b are the same cluster"):
+        members_of(str(twice), Policy())
+
+
 def test_what_cannot_be_used_is_a_row_and_paths_are_of_the_files_folder(tmp_path: Path) -> None:
     """A token that is not there, a token that would travel unencrypted; the variable of this process is of none."""
     file = written(
