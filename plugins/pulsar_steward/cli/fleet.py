@@ -235,7 +235,7 @@ def each_once(folder: Path, clusters: Sequence[FleetCluster], members: Sequence[
             brokers = frozenset(row.broker for row in snapshot.brokers())
             own = NamedCluster(each.cluster, snapshot.meta().identity, brokers)
         alike = [(it, other) for it, other in kept.values() if own and other and _is_alike(own, other)]
-        same = [(it, other) for it, other in alike if own and other and _is_one(own, other) and _agree(each, it, ways)]
+        same = [(it, other) for it, other in alike if own and _is_one(own, other) and _agree(each, it, ways)]
         for first, other in (same or alike)[:1]:
             names = {"also": (*first.also, each.cluster)} if same else {"alike": (*first.alike, each.cluster)}
             kept[first.cluster] = (msgspec.structs.replace(first, **names), other)

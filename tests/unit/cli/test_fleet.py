@@ -312,7 +312,7 @@ def test_a_file_that_does_not_hold_up_is_told_by_place(tmp_path: Path, text: str
 
 def test_one_address_by_two_ways_is_two_clusters(tmp_path: Path) -> None:
     """What `localhost` is depends on the proxy, and where a broker is on the map; only a host has no case."""
-    plain = {"name": "a", "admin_url": "http://Localhost:8080"}
+    plain: dict[str, object] = {"name": "a", "admin_url": "http://Localhost:8080"}
     ways: tuple[dict[str, object], ...] = (
         {"proxy": "http://east:3128"},
         {"proxy": "http://west:3128"},
