@@ -102,7 +102,7 @@ def _looked_at_fleet(options: FleetOptions, fleet: str, source: Source, policy: 
         with progress() as say:
             looked = side_by_side(members, arguments, options.at_once, options.seconds, say)
         order = [each.name for each in members]
-        clusters = each_once(folder, sorted(looked, key=lambda each: order.index(each.cluster)))
+        clusters = each_once(folder, sorted(looked, key=lambda each: order.index(each.cluster)), members)
         made = fleet_checkup(clusters, ends_in(folder, clusters))
     if source.keep:
         tell(f"the snapshots are kept below {source.keep}", err=True)

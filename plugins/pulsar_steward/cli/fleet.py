@@ -33,7 +33,7 @@ from pulsar_steward.model.units import counted, seconds_in_words
 from pulsar_steward.planners.clusters.replication import ReplicationEnd, replication_end
 from pulsar_steward.policy.fleet import WHERE, ConnectedCluster, FleetMember, load_fleet
 from pulsar_steward.pulsar.addresses import address_map
-from pulsar_steward.pulsar.settings import VARIABLES, AdminSettings
+from pulsar_steward.pulsar.settings import VARIABLES, AdminSettings, way_in
 from pulsar_steward.report.checkup.document import Checkup
 from pulsar_steward.report.checkup.fleet import FleetCluster
 from pulsar_steward.snapshots.latest import SnapshotShelf
@@ -217,29 +217,45 @@ def _progress(cluster: FleetCluster, number: int, every: int) -> str:
     return f"{cluster.cluster}: {cluster.health} ({number:,} of {every:,} looked at)"
 
 
-def each_once(folder: Path, clusters: Sequence[FleetCluster]) -> list[FleetCluster]:
-    """The clusters without those that are another one by another name; it has their names (`FleetCluster.also`).
+def each_once(folder: Path, clusters: Sequence[FleetCluster], members: Sequence[FleetTarget]) -> list[FleetCluster]:
+    """The clusters without further names of one (`FleetCluster.also`); those that may be one stay (`alike`).
 
-    Two are one where they have the same identity and list a broker in common: of made-up clusters, such as standalone
-    ones, several may have the same identity.
+    Names and addresses alone prove nothing: clusters of one Helm chart, and standalone ones, have the same.
+
+    Args:
+        folder: The folder of this look's snapshots.
+        clusters: The clusters that were looked at.
+        members: How each is reached.
     """
+    ways = {each.name: way_in(each.variables or {}) for each in members}
     kept: dict[str, tuple[FleetCluster, NamedCluster | None]] = {}
     for each, snapshot in zip(clusters, _snapshots_of(folder, clusters), strict=True):
         own = None
         if snapshot is not None:
             brokers = frozenset(row.broker for row in snapshot.brokers())
             own = NamedCluster(each.cluster, snapshot.meta().identity, brokers)
-        twin = next((it for it, (_, other) in kept.items() if own and other and _is_one(own, other)), None)
-        if twin is None:
+        alike = [(it, other) for it, other in kept.values() if own and other and _is_alike(own, other)]
+        same = [(it, other) for it, other in alike if own and _is_one(own, other) and _agree(each, it, ways)]
+        for first, other in (same or alike)[:1]:
+            names = {"also": (*first.also, each.cluster)} if same else {"alike": (*first.alike, each.cluster)}
+            kept[first.cluster] = (msgspec.structs.replace(first, **names), other)
+        if not same:
             kept[each.cluster] = (each, own)
-        else:
-            first, other = kept[twin]
-            kept[twin] = (msgspec.structs.replace(first, also=(*first.also, each.cluster)), other)
     return [each for each, _ in kept.values()]
 
 
-def _is_one(one: NamedCluster, other: NamedCluster) -> bool:
+def _is_alike(one: NamedCluster, other: NamedCluster) -> bool:
     return one.is_same(other) and not one.brokers.isdisjoint(other.brokers)
+
+
+def _is_one(one: NamedCluster, other: NamedCluster) -> bool:
+    known = one.identity is not None and one.identity.metadata_id is not None
+    return known and one.identity == other.identity and one.brokers == other.brokers
+
+
+def _agree(one: FleetCluster, other: FleetCluster, ways: Mapping[str, object]) -> bool:
+    """True if both looks saw all, in the same way, and found the same: neither says what the other does not."""
+    return ways[one.cluster] == ways[other.cluster] and one.found is not None and one.found == other.found
 
 
 def ends_in(folder: Path, clusters: Sequence[FleetCluster]) -> list[ReplicationEnd]:

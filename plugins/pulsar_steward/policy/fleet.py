@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 WHERE = "token_file", "oauth2_file", "basic_file", "client_cert"
 """Keys of files that prove who asks."""
+
+
+_HOST = re.compile(r"^[^/]*(//[^/]*)?")
+"""Scheme and host of an address, of which the case says nothing."""
 
 
 def _several(value: object) -> object:
@@ -128,12 +133,14 @@ def _troubles_in(
 def _troubles_between(
     clusters: Sequence[FleetMember], unusable: Callable[[FleetMember], Iterable[tuple[str, str]]]
 ) -> Iterator[PolicyTrouble]:
-    first: dict[str, str] = {}
+    first: dict[tuple[object, ...], str] = {}
     for number, each in enumerate(clusters):
         yield from (PolicyTrouble(("clusters", number, key), words) for key, words in unusable(each))
         key = "kafka" if each.kafka else "admin_url"
         for address in each.kafka.split(",") if each.kafka else each.admin_url:
-            other = first.setdefault(address.strip().rstrip("/").lower(), each.name)
+            place = _HOST.sub(lambda found: found[0].lower(), address.strip().rstrip("/"))
+            way = place, each.proxy, frozenset(each.address_map.items()), each.front_door
+            other = first.setdefault(way, each.name)
             if other != each.name:
                 words = f"{other} and {each.name} are the same cluster, as both have {address}: leave one of them out"
                 yield PolicyTrouble(("clusters", number, key), words)

@@ -228,6 +228,15 @@ def map_in(text: str | None) -> AddressMap:
     return address_map(given)
 
 
+def way_in(environment: Mapping[str, str]) -> tuple[str | None, ...]:
+    """What decides where a broker's address leads, of an environment that `AdminSettings.in_environment` wrote.
+
+    Behind a front door that is the door's own address. Two environments of one way reach the same broker by its name.
+    """
+    way = [environment.get(each) for each in (_ADDRESS_MAP, _variable("proxy"), _variable("front_door"))]
+    return (*way, environment.get(_URLS)) if environment.get(_variable("front_door")) else tuple(way)
+
+
 def secrets_in(environment: Mapping[str, str]) -> Iterable[str]:
     """Secrets that `AdminSettings.in_environment` wrote to an environment."""
     if token := environment.get(TOKEN_VARIABLE):

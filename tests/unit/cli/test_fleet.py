@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from lab.simulator import (
     TopicSpec,
     running_simulator,
 )
+from lab.simulator.state import ClusterState
 from pulsar_steward.cli import fleet
 from pulsar_steward.cli.fleet import FleetTarget, members_of, side_by_side
 from pulsar_steward.collect.kafka.settings import KafkaSettings, kafka_in
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from lab.simulator.model import Broker
     from pulsar_steward.report.checkup.document import Checkup
     from tests.unit.cli.conftest import Steward
 
@@ -218,6 +221,28 @@ def test_one_cluster_by_two_names_counts_once(steward: Steward, tmp_path: Path) 
     assert "a and b are the same cluster, which counts once" in " ".join(lines)
 
 
+@pytest.mark.usefixtures("few_checks")
+def test_clusters_that_call_themselves_the_same_keep_a_row_each(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of one Helm chart in two places: name, metadata store and brokers are alike, and one of them is ill."""
+    add_broker, maps = ClusterState.add_broker, defaultdict[ClusterState, dict[str, str]](dict)
+
+    def as_everywhere(state: ClusterState, host: str, port: int) -> Broker:
+        broker = add_broker(state, "pulsar-broker", 8080 + len(state.brokers))
+        maps[state][broker.broker_id] = f"http://{host}:{port}"
+        return broker
+
+    monkeypatch.setattr(ClusterState, "add_broker", as_everywhere)
+    with running_simulator(), running_simulator(ClusterSpec(tc_owner=0)), running_simulator():
+        ways = zip("abc", maps.values(), strict=True)
+        clusters = [each(name, way.values()) | {"address_map": way} for name, way in ways]
+        ended = steward("checkup", "--fleet", written(tmp_path, *clusters))
+    said = " ".join(ended.out.split())
+    assert (ended.code, "RESULT: 1 critical, 2 healthy" in said) == (1, True)
+    assert "a and b, c call themselves the same cluster: if they are, leave only one" in said
+
+
 def test_connections_of_airflow_are_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with its own settings, and never with a token of this process; one that is not usable keeps its reason."""
     own = AdminSettings((NOWHERE,)).in_environment({})
@@ -283,6 +308,23 @@ def test_a_file_that_does_not_hold_up_is_told_by_place(tmp_path: Path, text: str
     assert words in str(caught.value)
     with pytest.raises(PolicyError, match="no such file"):
         members_of(str(tmp_path / "none"), Policy())
+
+
+def test_one_address_by_two_ways_is_two_clusters(tmp_path: Path) -> None:
+    """What `localhost` is depends on the proxy, and where a broker is on the map; only a host has no case."""
+    plain: dict[str, object] = {"name": "a", "admin_url": "http://Localhost:8080"}
+    ways: tuple[dict[str, object], ...] = (
+        {"proxy": "http://east:3128"},
+        {"proxy": "http://west:3128"},
+        {"address_map": {"pulsar-broker-0:8080": "http://east:8080"}},
+        {"address_map": {"pulsar-broker-0:8080": "http://west:8080"}},
+        {"front_door": True},
+    )
+    file = written(tmp_path, plain, *(plain | {"name": f"c{number}"} | way for number, way in enumerate(ways)))
+    assert len(members_of(str(file), Policy())) == 6
+    twice = written(tmp_path, plain | ways[0], {"name": "b", "admin_url": "HTTP://localhost:8080/"} | ways[0])
+    with pytest.raises(PolicyError, match="a and b are the same cluster"):
+        members_of(str(twice), Policy())
 
 
 def test_what_cannot_be_used_is_a_row_and_paths_are_of_the_files_folder(tmp_path: Path) -> None:

@@ -88,6 +88,21 @@ def test_what_was_found_before_and_cannot_be_judged_now_is_told_first(
     assert [each["check_id"] for each in document["no_longer_judged"]] == ["tc-skew"] * code
 
 
+@pytest.mark.parametrize("table", ["findings", "verdicts", "brokers"])
+def test_a_damaged_earlier_snapshot_does_not_stop_a_checkup(steward: Steward, tmp_path: Path, table: str) -> None:
+    """Those before it still count."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    unknown = [a_verdict("tc-skew", "unknown", "No broker owns pulsar/system.")]
+    for ago, rows in ((2, skewed()), (1, skewed()), (0, {"verdicts": unknown})):
+        at = now - timedelta(minutes=ago)
+        last = written(tmp_path / f"taken_at={at:%Y%m%dT%H%M%SZ}", snapshot=meta(taken_at=at), **rows)
+        if ago == 1:
+            (tmp_path / f"taken_at={at:%Y%m%dT%H%M%SZ}" / table / "part-0.parquet").write_bytes(b"PAR1")
+    ended = steward("checkup", "--snapshot", last)
+    assert ended.code == 1
+    assert f"tc-skew was critical at {now - timedelta(minutes=2):%Y-%m-%d %H:%M} UTC" in " ".join(ended.out.split())
+
+
 def test_text_page_and_json_count_alike(steward: Steward, tmp_path: Path) -> None:
     """Information is no trouble in any of the three, and numbers by severity are of all findings, listed or not."""
     findings = [a_finding(), a_finding("info", "clock-skew"), a_finding("warning", "hot-bundle", subject="a/b/0x0_0x1")]

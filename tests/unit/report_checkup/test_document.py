@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import msgspec
 import pytest
+from pydantic import SecretStr
 
 from pulsar_steward.checks.registry import BY_ID, checks_of
+from pulsar_steward.errors import NotAllowed
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.health import ClusterHealth
 from pulsar_steward.model.system import System
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.pages.clusters import USUAL_GAP, seen_of
+from pulsar_steward.pulsar.faults import why_refused
+from pulsar_steward.pulsar.settings import AdminSettings
 from pulsar_steward.report.checkup.compose import OTHER, check_reports, counts_of
 from pulsar_steward.report.checkup.document import Checkup, CheckupOutcome, as_json
 from pulsar_steward.report.checkup.fleet import FleetCheckup, FleetCluster, fleet_checkup
@@ -25,6 +29,7 @@ from pulsar_steward.report.overview import summary_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import NOW, broker
 from tests.cases import cases
+from tests.unit.cli.conftest import sample
 from tests.unit.report_checkup.examples import healthy, partial, troubled
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -197,7 +202,9 @@ def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
 
 
-REFUSED = "GET /admin/v2/brokers/configuration/runtime at b:8080: 401 Unauthorized; renew `token_file`"
+SENT = AdminSettings(("https://b:8443",), SecretStr("token"), origin="`token_file` of shut in fleet.yaml")
+REASON = why_refused(SENT, None, 401, reasoned=False)
+REFUSED = str(NotAllowed("GET", "/admin/v2/brokers/configuration/runtime", "b:8443", "Unauthorized", 401, *REASON))
 
 
 def a_cluster(name: str, result: Checkup | str, region: str | None = None, **about: object) -> FleetCluster:
@@ -275,7 +282,9 @@ def test_the_document_is_valid(golden: Golden) -> None:
     assert msgspec.json.decode(json.dumps(document), type=FleetCheckup) == a_fleet()
     del document["clusters"][0]["checkup"]["about"]["brokers"]
     assert [each.message for each in validator.iter_errors(document)] != []
-    golden("\n".join(line.plain for line in fleet_lines(a_fleet(), "fleet.yaml", 80)))
+    text = "\n".join(line.plain for line in fleet_lines(a_fleet(), "fleet.yaml", 80))
+    golden(text)
+    assert "...\n".join(sample("fleet.md")).partition("\n...\n")[2].removesuffix("...\n") in text
 
 
 def test_the_first_screen_tells_the_state_of_fifty_clusters() -> None:
@@ -284,7 +293,7 @@ def test_the_first_screen_tells_the_state_of_fifty_clusters() -> None:
     assert max(map(len, lines)) <= 80
     assert lines[1] == "RESULT: 1 critical, 2 unknown, 1 with warnings, 46 healthy"
     assert [line.split()[1] for line in lines[4:8]] == ["east", "shut", "half", "west"]
-    assert "401 Unauthorized" in lines[5]
+    assert "401 Unauthorized; give valid credentials" in lines[5], "the reason stands below"
     assert any(line.startswith("and ") and line.endswith(" healthy") for line in lines)
     assert any(line.startswith("In common") for line in lines)
     assert "brokers run 3.0.4" in " ".join(lines)

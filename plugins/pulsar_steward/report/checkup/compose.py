@@ -14,6 +14,7 @@ from pulsar_steward.checks.backlog.quotas import slowest_in
 from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.clients.client_numbers import SEEN
 from pulsar_steward.checks.registry import BY_ID, GROUPS, checks_of
+from pulsar_steward.errors import SnapshotError
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.bundles import is_heartbeat
@@ -112,7 +113,10 @@ def no_longer_judged(
     open_now = {each.check_id: each.reason for each in summarised(snapshot).verdicts if each.outlook is Outlook.UNKNOWN}
     found = []
     for earlier in snapshot.diagnosed_before(LOOK_BACK) if open_now else ():
-        then = summarised(earlier)
+        try:
+            then = summarised(earlier)
+        except SnapshotError:
+            continue  # it is damaged: those before it still count, as in `diagnose`
         judged_then = {each.check_id for each in then.verdicts if each.outlook is not Outlook.UNKNOWN}
         for check_id in sorted(open_now.keys() & judged_then):
             reason = open_now.pop(check_id)

@@ -42,6 +42,9 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
     could_not_look: Annotated[str, Meta(description="why there is no check-up, with the remedy; empty: there is one")]
     checkup: Checkup | None
     also: Annotated[tuple[str, ...], Meta(description="further names of the same cluster, which counts once")]
+    alike: Annotated[
+        tuple[str, ...], Meta(description="further clusters that call themselves the same; each counts by itself")
+    ]
     at_links: Annotated[
         tuple[str, ...], Meta(description="ids of its troubles that are told once, at a link with another cluster")
     ]
@@ -65,6 +68,7 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
             could_not_look=reason,
             checkup=made,
             also=(),
+            alike=(),
             at_links=(),
         )
 
@@ -73,6 +77,19 @@ class FleetCluster(msgspec.Struct, frozen=True, kw_only=True):
         """Troubles that are more than information, the worst first, without those that are told at a link."""
         told = self.checkup.troubles if self.checkup else ()
         return tuple(each for each in told if each.trouble_id not in self.at_links)
+
+    @property
+    def found(self) -> tuple[object, ...] | None:
+        """Results of its look without times, sizes and its own name, to compare; None: it did not see all."""
+        made = self.checkup
+        if made is None or not made.about.complete:
+            return None
+        troubles = frozenset(
+            (each.trouble_id, each.severity, each.affected, each.found, frozenset(each.subjects) - {self.cluster})
+            for each in made.every_trouble
+        )
+        no_longer = frozenset((each.check_id, each.severity) for each in made.no_longer_judged)
+        return self.outcome, self.health, made.counts, troubles, no_longer
 
     @property
     def urgency(self) -> tuple[int, bool, int, int, int, str]:

@@ -63,7 +63,7 @@ def fleet_lines(fleet: FleetCheckup, source: str, width: int, *, verbose: bool =
     head = [
         *wrapped(f"Check-up of {counted(len(clusters), 'cluster')} of {source}", width, style="heading"),
         *wrapped(f"RESULT: {_tally(clusters)}", width, style=style),
-        *(line for each in clusters if each.also for line in wrapped(_twins(each), width, style="warning")),
+        *(line for each in clusters for words in _twins(each) for line in wrapped(words, width, style="warning")),
         *heading("The worst first"),
     ]
     common = list(_in_common(fleet, width, verbose=verbose))
@@ -82,9 +82,13 @@ def fleet_lines(fleet: FleetCheckup, source: str, width: int, *, verbose: bool =
     yield from wrapped("`steward checkup` of one cluster tells its findings, and what to do about each.", width)
 
 
-def _twins(each: FleetCluster) -> str:
-    names = " and ".join((each.cluster, *each.also))
-    return f"{names} are the same cluster, which counts once: leave only one of the names in the fleet."
+def _twins(each: FleetCluster) -> Iterator[str]:
+    if each.also:
+        names = f"{each.cluster} and {named(each.also)}"
+        yield f"{names} are the same cluster, which counts once: leave only one of the names in the fleet."
+    if each.alike:
+        names = f"{each.cluster} and {named(each.alike)}"
+        yield f"{names} call themselves the same cluster: if they are, leave only one in the fleet."
 
 
 def _tally(clusters: Sequence[FleetCluster]) -> str:
@@ -116,7 +120,9 @@ _REQUEST = re.compile(r"^[A-Z]+ /\S+ at \S+: ")
 def _in_short(each: FleetCluster) -> str:
     """The worst trouble of a cluster, or why it is not known whether it has one."""
     if each.checkup is None:
-        return f"could not look: {_REQUEST.sub('', each.could_not_look)}"
+        # An error ends with its remedy, which a line has no room for behind the reason; both stand below.
+        came_of, *more = _REQUEST.sub("", each.could_not_look).split("; ")
+        return f"could not look: {'; '.join((came_of, *more[-1:]))}"
     about, troubles = each.checkup.about, each.troubles
     partial = "" if about.complete else f"partial ({about.brokers_read:,} of {counted(about.brokers, 'broker')} read): "
     if not troubles and each.at_links:
