@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from pulsar_steward.cli.errors import COULD_NOT_LOOK
 from pulsar_steward.cli.known_names import nearest
 from pulsar_steward.cli.option_groups import option, with_option_groups
 from pulsar_steward.cli.options import PolicyFile
@@ -32,6 +33,9 @@ from pulsar_steward.snapshots.latest import SnapshotShelf
 from pulsar_steward.snapshots.read import Snapshot
 
 MOST_COLUMNS = 80
+
+EXIT_CODES = {True: 0, False: 1, None: COULD_NOT_LOOK}
+"""By whether all fits; None: that is not known."""
 
 _NUMBER = re.compile(r"(?P<name>[^=@]+)=(?P<number>[0-9][0-9,]*)(@(?P<region>.+))?")
 
@@ -74,12 +78,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints the same for progra
 def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = False) -> None:
     """Says how full the members of a logical cluster are, and what a change would do. Changes nothing.
 
-    Exit code: 0 all fits, 1 a member stays over a ceiling, cannot leave, or a namespace has no place, 2 an error.
+    Exit code: 0 all fits, 1 a member stays over a ceiling, cannot leave, or a namespace has no place, 2 not known.
     """
     _alone(changes)
     declared = _declared(members) if members.logical else None
     change = _whatif(changes)
-    found, missing = _newest(members, declared)
+    found, unseen, missing = _newest(members, declared)
     policies = {name: load_policy(members.policy or policy_file(name)).for_cluster(name) for name in found}
     facts = {name: member_facts(snapshot, policies[name]) for name, snapshot in found.items()}
     regions, together = (declared.regions, declared.together) if declared else ({}, ())
@@ -91,6 +95,7 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
         placement=place(cluster),
         differences=differing,
         unknown=(*missing, *(each for it in facts.values() for each in it.unknown if not changes.lose)),
+        unseen=unseen,
         taken_at=max(each.meta.taken_at for each in facts.values()),
         leaving=change.leaving,
         primary=declared.primary if declared else None,
@@ -100,7 +105,7 @@ def whatif(*, members: MemberOptions, changes: SupposedOptions, json: AsJson = F
         tell_exactly(plain_json.dumps(document(report), indent=2).encode())
     else:
         print_lines(lines(report, min(fitting(width()), MOST_COLUMNS)))
-    raise typer.Exit(1 if report.misfits else 0)
+    raise typer.Exit(0 if changes.lose else EXIT_CODES[report.fits])
 
 
 def _alone(changes: SupposedOptions) -> None:
@@ -138,8 +143,10 @@ def _declared(members: MemberOptions) -> LogicalClusterPolicy:
     return found[0]
 
 
-def _newest(members: MemberOptions, declared: LogicalClusterPolicy | None) -> tuple[dict[str, Snapshot], list[str]]:
-    """The newest diagnosed snapshot of each member, and sentences on members without one.
+def _newest(
+    members: MemberOptions, declared: LogicalClusterPolicy | None
+) -> tuple[dict[str, Snapshot], tuple[str, ...], list[str]]:
+    """The newest diagnosed snapshot of each member, members without one, and sentences on those left out.
 
     Raises:
         ConfigurationError: If no member has one.
@@ -153,14 +160,15 @@ def _newest(members: MemberOptions, declared: LogicalClusterPolicy | None) -> tu
         if (snapshots := [each for shelf in shelves for each in shelf.diagnosed(name)])
     }
     places = ", ".join(shelf.uri for shelf in shelves)
-    missing = [f"{name}: there is no diagnosed snapshot of it." for name in names if name not in found]
+    unseen = tuple(name for name in names if name not in found)
+    missing = [f"{name}: there is no diagnosed snapshot of it." for name in unseen]
     kafka = [name for name, each in found.items() if each.meta().system is System.KAFKA]
     if not wanted and len(kafka) < len(found):  # one kind of cluster at a time
         found = {name: each for name, each in found.items() if name not in kafka}
         missing += [f"{name}: it is a Kafka cluster; name such clusters by --cluster." for name in kafka]
     if not found:
         raise ConfigurationError(f"{places}: there is no diagnosed snapshot of {', '.join(names) or 'any cluster'}")
-    return (_sharing(found, members.sharing_with) if members.sharing_with else found), missing
+    return (_sharing(found, members.sharing_with) if members.sharing_with else found), unseen, missing
 
 
 def _sharing(found: dict[str, Snapshot], cluster: str) -> dict[str, Snapshot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from pulsar_steward.model.system import System
 from pulsar_steward.model.units import MAX_NAMES, bytes_in_words, counted, named, seconds_in_words
+from pulsar_steward.planners.clusters.model import RESOURCES, Resource
 from pulsar_steward.planners.clusters.place import WORDS
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
@@ -40,6 +42,8 @@ NEVER_KNOWN = {
     ),
 }
 """Sentences on facts that no snapshot tells."""
+
+_NOT_KNOWN = "Whether all fits is not known"
 
 LISTED = 20
 """Number of namespaces without a place that the text lists; JSON has all."""
@@ -78,6 +82,7 @@ class WhatIfReport:
         placement: How full they would be, before and after moves.
         differences: Differences between them.
         unknown: Sentences on facts that are not known.
+        unseen: Members without a snapshot.
         taken_at: Time of the newest snapshot; days of forecasts count from it.
         leaving: Members that all namespaces would leave.
         primary: Member whose address clients know, where it is declared.
@@ -90,6 +95,7 @@ class WhatIfReport:
     differences: Differences
     unknown: tuple[str, ...]
     taken_at: datetime
+    unseen: tuple[str, ...] = ()
     leaving: frozenset[str] = frozenset()
     primary: str | None = None
     loss: LostCluster | None = None
@@ -101,8 +107,20 @@ class WhatIfReport:
 
     @property
     def misfits(self) -> tuple[str, ...]:
-        """Sentences on members and namespaces that do not fit after the moves; empty: all fit, or one is lost."""
+        """Sentences on members and namespaces that do not fit after the moves; empty: none is known, or one is lost."""
         return () if self.loss else tuple(_misfits(self))
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Sentences on why nobody can tell that all fits; empty: it is told, something does not, or one is lost."""
+        return () if self.loss or self.misfits else tuple(_undecided(self))
+
+    @property
+    def fits(self) -> bool | None:
+        """True if all fits after the moves, False if something does not; None: that is not known, or one is lost."""
+        if self.misfits:
+            return False
+        return None if self.loss or self.undecided else True
 
 
 def _misfits(report: WhatIfReport) -> Iterator[str]:
@@ -122,6 +140,26 @@ def _misfits(report: WhatIfReport) -> Iterator[str]:
         yield f"{stay}: {without} no place" if stuck else f"{stay}: no move would help"
     if new := of_member.get(None):
         yield _have_no_place(new)
+
+
+def _undecided(report: WhatIfReport) -> Iterator[str]:
+    """A new member counts where it lacks a ceiling of what drives a namespace there; Kafka has that of topics alone."""
+    if report.unseen:
+        yield f"{_NOT_KNOWN}: there is no snapshot of {named(report.unseen)}"
+    partial = [each.name for each in report.facts if each.meta.unread]
+    if partial:
+        yield f"{_NOT_KNOWN}: parts of {named(partial)} could not be read"
+    unbounded: dict[str, list[str]] = defaultdict(list)
+    staying = {each.name for each in report.facts} - report.leaving
+    told = RESOURCES if report.system is System.PULSAR else (Resource.TOPICS,)
+    for member in report.placement.after:
+        lacking = {use.resource for use in member.uses if use.ceiling is None and use.resource in told}
+        driven = {words for move in report.placement.moves if move.target == member.member for words in move.unbounded}
+        for resource in RESOURCES:
+            if (member.member in staying and resource in lacking) or WORDS[resource] in driven:
+                unbounded[WORDS[resource]].append(member.member)
+    for words, members in unbounded.items():
+        yield f"{_NOT_KNOWN}: no ceiling of {words} is known of {named(members)}"
 
 
 def _have_no_place(names: Sequence[str]) -> str:
@@ -151,8 +189,9 @@ def document(report: WhatIfReport) -> dict[str, Any]:
     unknown = (*report.unknown, *NEVER_KNOWN[report.system])
     parts = {name: getattr(placement, name) for name in ("moves", "unplaced", "dropped")} | {"unknown": unknown}
     return {
-        "fits": not report.misfits,
+        "fits": report.fits,
         "misfits": report.misfits,
+        "undecided": report.undecided,
         "primary": report.primary,
         "members": members,
         **msgspec.to_builtins(parts | msgspec.structs.asdict(report.differences)),
@@ -194,6 +233,8 @@ def lines(report: WhatIfReport, width: int) -> Iterator[Text]:
         return
     for each in report.misfits:
         yield from wrapped(each, width, style="warning")
+    for each in report.undecided:
+        yield from wrapped(each, width, style="unknown")
     yield from _table(report)
     yield from wrapped(_STATES, width, style="quiet")
     yield from _moves(report.placement, width)

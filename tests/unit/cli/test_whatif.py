@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.model.units import GIB
-from tests.cases import row_by_row
-from tests.unit.planners.clusters.members import NOW, Held, write_kafka, write_member
+from tests.cases import cases, row_by_row
+from tests.unit.planners.clusters.members import BOOKIE, NOW, Held, write_kafka, write_member
 from tests.unit.planners.clusters.replicating import BOTH, ORDERS, subscribed, taken, topic_of
 
 if TYPE_CHECKING:
@@ -29,19 +29,20 @@ logical_clusters:
       together: [[acme, shop]]
 """
 
+ROOMY = BOOKIE | {"value": 1.0}
+
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Path:
-    """Snapshots of two members, one of them over its ceiling of topics."""
+    """Snapshots of two members, one of them over its ceiling of topics; their disks are nearly empty."""
     folder = tmp_path / "snapshots"
     day_before = NOW - timedelta(days=1)
     write_member(folder, "east", {"acme/orders": Held(70, 70 * GIB, ("east",))}, taken_at=day_before)
     held = {"acme/orders": Held(90, 90 * GIB, ("east",)), "iot/x": Held(1, 1, ("east",))}
     held["iot/y"] = Held(39, 2 * GIB, ("east",))
-    write_member(folder, "east", held)
-    write_member(
-        folder, "west", {"shop/y": Held(5, 5 * GIB, ("west",)), "iot/x": Held(1, 1, ("west",))}, version="4.0.6"
-    )
+    write_member(folder, "east", held, metrics=[ROOMY])
+    held = {"shop/y": Held(5, 5 * GIB, ("west",)), "iot/x": Held(1, 1, ("west",))}
+    write_member(folder, "west", held, version="4.0.6", metrics=[ROOMY])
     return folder
 
 
@@ -53,7 +54,7 @@ def test_all_of_it(steward: Steward, shelf: Path, tmp_path: Path, golden: Golden
         "whatif", "--snapshots", shelf, "--logical", "orders", "--policy", tmp_path / "policy.yaml", *changes,
         "--add-namespace", "new/n=20",
     )  # fmt: skip
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.err) == (2, "")
     assert max(map(len, ended.out.splitlines())) <= 80
     golden(ended.out)
 
@@ -94,6 +95,37 @@ def test_what_does_not_fit_is_said_first(steward: Steward, shelf: Path, options:
     told = json.loads(steward("whatif", "--snapshots", shelf, *options, "--json").out)
     assert (told["fits"], told["misfits"]) == (False, said)
     assert steward("whatif", "--snapshots", shelf).code == 0
+    assert json.loads(steward("whatif", "--snapshots", shelf, "--json").out)["fits"] is True
+
+
+WEST = {"shop/y": Held(5, 5 * GIB, ("west",))}
+IDLE = {"read": True, "leader": False, "read_milliseconds": 1, "broker": "west-0:8080"}
+
+
+@cases(
+    "changed, options, said",
+    ("no disk was read", {"metrics": []}, [], "no ceiling of disk is known of west"),
+    ("no processors are told", {"brokers": [IDLE]}, [], "no ceiling of CPU is known of west"),
+    ("a broker was not read", {"about": {"unread_brokers": ["x:1"]}}, [], "parts of west could not be read"),
+    ("nor was a namespace", {"about": {"unread_namespaces": ["a/b"]}}, [], "parts of west could not be read"),
+    ("a member has no snapshot", {}, ["--cluster", "west", "--cluster", "north"], "there is no snapshot of north"),
+    (
+        "a move to a new member",
+        {},
+        ["--add-cluster", "new=5000", "--remove-cluster", "west", "--cluster", "west"],
+        "no ceiling of metadata nodes is known of new",
+    ),
+)
+def test_what_is_not_known_does_not_fit(
+    steward: Steward, shelf: Path, changed: dict[str, Any], options: list[str], said: str
+) -> None:
+    """Nor does it not fit: the first line says what is missing, and a lost member needs no room."""
+    write_member(shelf, "west", WEST, taken_at=NOW + timedelta(hours=1), **{"metrics": [ROOMY], **changed})
+    ended = steward("whatif", "--snapshots", shelf, *options)
+    assert (ended.code, ended.out.splitlines()[0]) == (2, f"Whether all fits is not known: {said}")
+    told = json.loads(steward("whatif", "--snapshots", shelf, *options, "--json").out)
+    assert (told["fits"], told["misfits"], told["undecided"][0]) == (None, [], ended.out.splitlines()[0])
+    assert steward("whatif", "--snapshots", shelf, "--lose", "west").code == 0
 
 
 def test_a_move_to_a_new_member_warns_of_what_is_not_known_of_it(steward: Steward, shelf: Path) -> None:

@@ -20,7 +20,7 @@ from pulsar_steward.model.pulsar_versions import (
 )
 from pulsar_steward.model.staged_move import Point, Stage, StagedMove, Standing
 from pulsar_steward.model.units import counted, named, seconds_in_words, time_in_words
-from pulsar_steward.planners.clusters.model import RESOURCES
+from pulsar_steward.planners.clusters.model import RESOURCES, Resource
 from pulsar_steward.planners.clusters.moved_positions import positions_of
 from pulsar_steward.planners.clusters.place import WORDS
 from pulsar_steward.planners.clusters.stages import call, not_yet, ready, unknown
@@ -231,9 +231,11 @@ class _Moving:
             next((each.load for each in member.holdings if each.namespace == self._namespace), None)
             for member in members
         )
-        moved = moved or {}
-        if not moved and (self._source.loaded or self._source.unread):
-            return unknown(f"whether it has room: the snapshot of {source.name} has nothing of the namespace")
+        moved, here = moved or {}, self._source
+        if not moved and (here.topics or here.loaded or here.unread or here.snapshot_at):
+            nothing = f"the snapshot of {source.name} has nothing of the namespace"
+            return unknown(f"whether it has room: {nothing}, and topics that are not loaded are in no snapshot")
+        moved = moved | {Resource.TOPICS: max(moved.get(Resource.TOPICS, 0), len(here.parts()))}
         ceilings = target.capacity.ceilings()
         loads = {
             each: target.own.get(each, 0) + sum(held.load.get(each, 0) for held in target.holdings)

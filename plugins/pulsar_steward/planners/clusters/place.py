@@ -28,6 +28,8 @@ SWAPPED, TRIED = 50, 20
 WORDS = {"topics": "topics", "metadata_nodes": "metadata nodes", "millicpu": "CPU", "stored_bytes": "disk"}
 """Resources in words; keys are values of `Resource`."""
 
+UNSEEN = "nothing is loaded there, what it stores is not known"
+
 
 class NamespaceMove(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace that goes to another member, or a new one's place (`source` is None), and why.
@@ -60,7 +62,7 @@ class NamespacePlacement(msgspec.Struct, frozen=True, kw_only=True):
         after: How full they are after the moves.
         moves: Namespaces that have to be moved for it.
         unplaced: Namespaces that should move, or are new, but have no place.
-        dropped: Namespaces that only lose the member that leaves: every other one serves them.
+        dropped: Namespaces that only lose the member that leaves: they are replicated to every other one.
     """
 
     before: tuple[MemberUse, ...]
@@ -119,7 +121,8 @@ def place(cluster: LogicalCluster) -> NamespacePlacement:
     The same cluster gives the same result, in whatever order its members and namespaces are given. No move breaks a
     constraint: namespaces stay in their region and at members that their policies allow, replicated ones stay at as
     many members, groups of tenants that are at one member stay so. A new namespace may go to every region. Of a member
-    that leaves, a namespace that every other one serves needs no place, if it is empty or replicated to them.
+    that leaves, a namespace that is replicated to every other one needs no place. One without loaded topics may store
+    messages all the same.
 
     Raises:
         ValueError: If a holding is at no member of the cluster, or one name is given twice.
@@ -140,7 +143,7 @@ def place(cluster: LogicalCluster) -> NamespacePlacement:
 
 
 def _dropped(cluster: LogicalCluster) -> Iterator[Unmoved]:
-    """Namespaces of members that leave, which every other member serves: they are empty, or replicated there."""
+    """Namespaces of members that leave, which every other member serves and replicates."""
     leaving = {member.name for member in cluster.members if member.leaving}
     others = {member.name: member.policy_name for member in cluster.members if not member.leaving}
     serving: dict[str, set[str | None]] = defaultdict(set)
@@ -151,9 +154,6 @@ def _dropped(cluster: LogicalCluster) -> Iterator[Unmoved]:
             continue
         if each.replicated_to >= set(others.values()):
             yield Unmoved(namespace=each.namespace, member=each.member, why="every other member replicates it")
-        elif each.pinned is None and not any(each.load.values()):
-            words = "no topic of it is loaded there, and every other member serves it"
-            yield Unmoved(namespace=each.namespace, member=each.member, why=words)
 
 
 def _in_order(cluster: LogicalCluster) -> LogicalCluster:
@@ -257,7 +257,8 @@ class _Search:
             why = unit.pinned or self._objections(unit)
             for number in unit.numbers:
                 each = self._holdings[number]
-                yield Unmoved(namespace=each.namespace, member=each.member, why=why)
+                unseen = f"{UNSEEN}; " * (each.member is not None and not any(each.load.values()))
+                yield Unmoved(namespace=each.namespace, member=each.member, why=unseen + why)
 
     def _divided(self, together: Sequence[frozenset[str]]) -> Iterator[_Unit]:
         """Units of the holdings, by name."""

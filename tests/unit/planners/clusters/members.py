@@ -16,6 +16,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BROKERS = 3
 BYTES = 1000.0
 """Bytes in, and as many out, of each topic in a second."""
+BOOKIE = {"source": "bookie:8000", "source_kind": "bookie", "series": "bookie_ledger_dir__data_usage", "value": 17.0}
+"""A row of the table `metrics`: how full the fullest disk of a bookie is, in percent."""
 
 
 class Held(NamedTuple):

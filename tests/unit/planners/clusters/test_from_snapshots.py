@@ -17,14 +17,13 @@ from pulsar_steward.planners.clusters.whatif import AddedMember, WhatIf, suppose
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.cases import cases
-from tests.unit.planners.clusters.members import NOW, Held, write_kafka, write_member
+from tests.unit.planners.clusters.members import BOOKIE, NOW, Held, write_kafka, write_member
 
 HELD = {
     "acme/orders": Held(30, 30 * GIB, ("east",), ("east", "west")),
     "acme/audit": Held(10, 10 * GIB, ("east",), brokers=("east-0:8080",)),
     "pulsar/system": Held(20, 0, None),
 }
-BOOKIE = {"source": "bookie:8000", "source_kind": "bookie", "series": "bookie_ledger_dir__data_usage", "value": 17.0}
 ZOOKEEPER = {"source": "zk:7000", "source_kind": "zookeeper", "series": "znode_count", "value": 1000.0}
 
 

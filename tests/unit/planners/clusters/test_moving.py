@@ -180,12 +180,31 @@ def test_ceilings_are_those_of_snapshots(
     empty = Empty(wanted_seconds=0, now=NOW)
     found = stages_of(NAMESPACE, look("east"), look("west"), empty, (source, target)).stages[0]
     assert (found.standing, said in words(found)) == (expected, True)
-    if held is None:  # it would take nothing along
-        nothing = look("east", topics={}, loaded={})
-        assert stages_of(NAMESPACE, nothing, look("west"), empty, (source, target)).stages[0].standing is READY
     unknown = stages_of(NAMESPACE, look("east"), look("west"), empty)
     assert [each.standing for each in unknown.stages[:1]] == [UNKNOWN], "there is no snapshot of both"
     assert not final_calls(unknown)
+
+
+@cases(
+    "listed, held, expected, said",
+    ("none is there", {}, None, READY, "stays under its ceilings"),
+    ("none is there that a snapshot tells", {"snapshot_at": NOW}, None, UNKNOWN, "are in no snapshot"),
+    ("none could be listed", {"unread": ("topics",)}, None, UNKNOWN, "are in no snapshot"),
+    ("none is loaded", {"topics": {TOPIC: 4}}, None, UNKNOWN, "are in no snapshot"),
+    ("a few are loaded", {"topics": {TOPIC: 500}}, Held(2, 2, ("east",)), NOT_YET, "over its ceiling of topics"),
+)
+def test_topics_that_are_not_loaded_need_room(
+    tmp_path: Path, listed: dict[str, Any], held: Held | None, expected: Standing, said: str
+) -> None:
+    """All are loaded when they are replicated; a snapshot has none of them."""
+    source, target = (
+        member_facts(open_snapshot(write_member(tmp_path, name, each)), Policy())
+        for name, each in (("east", {NAMESPACE: held} if held else {}), ("west", {"acme/x": Held(20, 0, ("west",))}))
+    )
+    east = look("east", **{"topics": {}, "loaded": {}, **listed})
+    empty = Empty(wanted_seconds=0, now=NOW)
+    room = stages_of(NAMESPACE, east, look("west"), empty, (source, target)).stages[0].points[-1]
+    assert (room.standing, said in room.words) == (expected, True), room.words
 
 
 @cases(
