@@ -212,6 +212,14 @@ def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> No
         assert site.untouched()
 
 
+def test_a_bundle_into_which_a_segment_was_loaded_is_not_split(tmp_path: Path) -> None:
+    """Brokers leave segments of scalable topics out of account when they divide a bundle, and a split is final."""
+    segments = tuple(TopicSpec(f"one/0000-ffff-{number}", segment=True) for number in range(12))
+    system = NamespaceSpec(TC_NAMESPACE, bundles=4, owner=0, topics=segments)
+    with a_worksite(tmp_path, replace(SKEWED, namespaces=(system,))) as site:
+        assert_stopped(site, site.approved(site.split(0)), "drifted", f"segment://{TC_NAMESPACE}/one/0000-ffff-")
+
+
 def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
     with site.context(RUN) as context:
         clients = context.reader.clients

@@ -130,7 +130,7 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             return _refused_delays(change)
         if self.loses_messages or loss is not None:
             headline, otherwise = "LETS BROKERS DELETE MESSAGES", "messages beyond it are deleted once it is set"
-        elif isinstance(change.after_in_force, BacklogQuota) and not change.gives_room and not change.evicts:
+        elif isinstance(change.after_in_force, BacklogQuota) and change.stops_producers:
             headline = "stops producers of topics over the new limit"
             otherwise = "producers of a topic that is over it are stopped once it is set, and what is stored stays"
             # An age is not always known before the call.

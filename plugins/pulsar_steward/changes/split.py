@@ -15,6 +15,7 @@ from pulsar_steward.model.bundles import (
 )
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SplitBundle
+from pulsar_steward.model.topics import SEGMENT
 from pulsar_steward.pulsar import calls
 
 if TYPE_CHECKING:
@@ -106,8 +107,14 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
         return None
 
     def _require_same_cut(self, cluster: ClusterReader) -> None:
-        """Checks the position of the split: topics that were created or deleted since may move it."""
+        """Checks the position of the split: topics that were created, deleted or loaded since may move it."""
         change = self.change
+        loaded = cluster.topics(change.owner, change.namespace, change.bundle)
+        if segment := min((name for name in loaded if name.startswith(SEGMENT)), default=None):
+            raise Drifted(
+                f"{change.bundle} has {segment} by now: brokers leave segments of scalable topics out of account when"
+                " they divide a bundle"
+            )
         if change.algorithm != BY_TOPIC_COUNT:
             return
         positions = cluster.positions(change.namespace, change.bundle)

@@ -68,9 +68,12 @@ class ScalableTopics(SettingGuard):
     objection = Objection.REFUSED
 
     def check_change(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a namespace's quota, retention or time to live where it has scalable topics, or may have."""
-        if change.topic is not None or change.name not in _REACHES_SEGMENTS:
-            return self.result(f"it takes nothing from scalable topics of {change.namespace}", passed=True)
+        """Vetoes a value that takes messages or stops producers that the former did not, where there may be any."""
+        if change.topic is not None or not (change.loses_messages or change.stops_producers):
+            reason = (
+                f"it takes no more from scalable topics of {change.namespace}, and stops no more of their producers"
+            )
+            return self.result(reason, passed=True)
         found = facts.scalable_topics(change.namespace)
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=facts.planning)
@@ -81,9 +84,6 @@ class ScalableTopics(SettingGuard):
             " obey it too, and Steward does not know what waits in them. Set it by hand"
         )
         return self.result(reason, passed=False)
-
-
-_REACHES_SEGMENTS = frozenset({SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA, SettingName.RETENTION, SettingName.TTL})
 
 
 # A broker compares the client's timestamp with its own clock: clock skew evicts or expires messages too early

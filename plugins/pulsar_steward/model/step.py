@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
@@ -116,10 +117,8 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
             case TimeToLive():
                 return _tighter(after.seconds, before.seconds if isinstance(before, TimeToLive) else 0)
             case BacklogQuota(policy=QuotaPolicy.EVICT):
-                if not isinstance(before, BacklogQuota) or before.policy is not QuotaPolicy.EVICT:
-                    return True
-                in_bytes = _tighter(after.limit_bytes, before.limit_bytes)
-                return in_bytes or _tighter(after.limit_seconds, before.limit_seconds)
+                evicted = isinstance(before, BacklogQuota) and before.policy is QuotaPolicy.EVICT
+                return not evicted or self._acts_earlier(after, before)
             case _:
                 return False
 
@@ -132,16 +131,25 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         return quota.limit_seconds > 0 if self.name is SettingName.AGE_QUOTA else quota.limit_bytes >= 0
 
     @property
-    def gives_room(self) -> bool:
-        """True for a quota in place of a smaller one that stops producers as well: it stops nobody anew."""
+    def stops_producers(self) -> bool:
+        """True if brokers will, or may, stop producers that they would let publish without this change."""
         before, after = self.before_in_force, self.after_in_force
-        if not isinstance(before, BacklogQuota) or not isinstance(after, BacklogQuota):
+        if isinstance(after, msgspec.UnsetType):
+            return self.name in {SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA}
+        if not isinstance(after, BacklogQuota) or after.policy is QuotaPolicy.EVICT:
             return False
-        if QuotaPolicy.EVICT in (before.policy, after.policy):
-            return False
-        if self.name is SettingName.AGE_QUOTA:
-            return before.limit_seconds > 0 and not _tighter(after.limit_seconds, before.limit_seconds)
-        return before.limit_bytes >= 0 and not _tighter(after.limit_bytes, before.limit_bytes)
+        stopped = isinstance(before, BacklogQuota) and before.policy is not QuotaPolicy.EVICT
+        return self._acts_earlier(after, before if stopped else None)
+
+    def _acts_earlier(self, after: BacklogQuota, before: Setting | msgspec.UnsetType | None) -> bool:
+        """True if a quota acts at a smaller or younger backlog than the one before, if that acted at all."""
+
+        def limit(quota: BacklogQuota) -> float:
+            if self.name is SettingName.AGE_QUOTA:
+                return quota.limit_seconds if quota.limit_seconds > 0 else inf
+            return quota.limit_bytes if quota.limit_bytes >= 0 else inf
+
+        return limit(after) < (limit(before) if isinstance(before, BacklogQuota) else inf)
 
     @property
     def deletes_stored(self) -> bool:

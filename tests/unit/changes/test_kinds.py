@@ -221,7 +221,9 @@ def test_policies_that_differ_never_read_alike(after: IsolationPolicy, words: st
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])
 def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
-    change = ChangeSetting(namespace="shop/orders", name=name, before=None, after=HOLD)
+    change = ChangeSetting(
+        namespace="shop/orders", name=name, before=None, after=msgspec.structs.replace(HOLD, limit_seconds=60)
+    )
     warning = kind_of(change).warning(a_step(change))
     assert warning is not None
     assert warning.guard in {guard.name for guard in GUARDS}
