@@ -58,7 +58,7 @@ def a_quota(limit_bytes: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> Backlog
 
 def a_change(before: Setting | None, after: Setting | None) -> ChangeSetting:
     """A change of the namespace's own value, where no value is inherited."""
-    names = {
+    names: dict[type, SettingName] = {
         BacklogQuota: SettingName.SIZE_QUOTA,
         Persistence: SettingName.PERSISTENCE,
         Retention: SettingName.RETENTION,
