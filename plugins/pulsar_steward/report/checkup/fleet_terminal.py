@@ -121,8 +121,8 @@ def _in_short(each: FleetCluster) -> str:
     """The worst trouble of a cluster, or why it is not known whether it has one."""
     if each.checkup is None:
         # An error ends with its remedy, which a line has no room for behind the reason; both stand below.
-        came_of, *rest = _REQUEST.sub("", each.could_not_look).split("; ")
-        return f"could not look: {'; '.join((came_of, *rest[-1:]))}"
+        came_of, *why = _REQUEST.sub("", each.could_not_look).split("; ")
+        return f"could not look: {'; '.join((came_of, *why[-1:]))}"
     about, troubles = each.checkup.about, each.troubles
     partial = "" if about.complete else f"partial ({about.brokers_read:,} of {counted(about.brokers, 'broker')} read): "
     if not troubles and each.at_links:
