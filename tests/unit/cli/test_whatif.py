@@ -106,7 +106,12 @@ IDLE = {"read": True, "leader": False, "read_milliseconds": 1, "broker": "west-0
     "changed, options, said",
     ("no disk was read", {"metrics": []}, [], "no ceiling of disk is known of west"),
     ("no processors are told", {"brokers": [IDLE]}, [], "no ceiling of CPU is known of west"),
-    ("a broker was not read", {"about": {"unread_brokers": ["x:1"]}}, [], "parts of west could not be read"),
+    (
+        "a broker was not read",
+        {"about": {"unread_brokers": ["x:1"]}},
+        ["--cluster", "west"],
+        "parts of west could not be read",
+    ),
     ("nor was a namespace", {"about": {"unread_namespaces": ["a/b"]}}, [], "parts of west could not be read"),
     ("a member has no snapshot", {}, ["--cluster", "west", "--cluster", "north"], "there is no snapshot of north"),
     (
@@ -173,7 +178,7 @@ def test_what_the_others_would_miss(steward: Steward, tmp_path: Path, golden: Go
     (["--add-cluster", "south=1", "--add-cluster", "south=2"], "south is given twice"),
     (["--remove-brokers", "east=1@eu"], "give it as NAME=NUMBER"),
     (["--add-namespace", "acme=1"], "tenant/namespace=TOPICS"),
-    (["--traffic", "nan"], "greater than or equal to 0"),
+    (["--traffic", "nan"], "has to be 0 or more"),
     (["--lose", "nowhere"], "members are east, west"),
     (["--lose", "west", "--add-cluster", "x=5", "--traffic", "2"], "leave out --add-cluster, --traffic"),
     (["--cluster", "nowhere"], "no diagnosed snapshot of nowhere"),
