@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -20,6 +21,7 @@ from lab.simulator import (
     TopicSpec,
 )
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.live_cluster import LiveCluster
 from pulsar_steward.apply.live_topics import _figures_in_metrics
 from pulsar_steward.errors import BrokenAnswer
 from pulsar_steward.model.bundles import TC_NAMESPACE
@@ -31,6 +33,7 @@ from pulsar_steward.pulsar.metrics import Sample
 from pulsar_steward.pulsar.writer import Writer
 from tests.apply.refusals import assert_done_unless, assert_stopped, outcome_on
 from tests.apply.worksite import RUN, SKEWED, Worksite, a_worksite, permitted, quick_policy, said
+from tests.cases import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,6 +314,20 @@ def test_a_namespace_of_scalable_topics_keeps_its_limits(
             assert_stopped(site, plan, "refused", f"scalable_topics: {reason}")
         asked = [record for record in site.simulator.requests.all() if "/scalable/" in record.path]
         assert bool(asked) is ("5.0.1" in versions)
+
+
+@row_by_row(
+    "versions, known",
+    (("acme-build",), True),
+    (("4.0.7", "acme-build"), True),
+    (("5.0.1", "acme-build"), False),
+)
+def test_brokers_that_list_no_scalable_topics_have_none_unless_one_is_of_pulsar_5(
+    versions: tuple[str, ...], *, known: bool
+) -> None:
+    """An own build whose version cannot be read and that answers 404 is older."""
+    cluster: Any = SimpleNamespace(versions=lambda: versions, reader=SimpleNamespace(scalable_topics=lambda _: None))
+    assert (LiveCluster.scalable_topics(cluster, "shop/orders") == ()) is known
 
 
 def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:

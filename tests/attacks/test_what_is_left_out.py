@@ -166,6 +166,21 @@ def test_a_topic_that_statistics_do_not_show_yet_is_no_empty_bundle(
     assert "try again in a minute" in outcome.reason
 
 
+def test_a_count_of_topics_of_several_bundles_is_not_said_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without names in metrics, a segment may be in any of its broker's bundles: no wait would show it in this one."""
+    monkeypatch.setattr("pulsar_steward.apply.live_cluster.SPARE_SECONDS", 0.1)
+    told = {"exposeTopicLevelMetricsInPrometheus": "false", "statsUpdateFrequencyInSecs": "0"}
+    topics = (NEW["a segment"], *(TopicSpec(f"t{number}") for number in range(8)))
+    namespace = NamespaceSpec(NAMESPACE, bundles=2, owner=0, topics=topics, scalable=(f"topic://{NAMESPACE}/one",))
+    spec = ClusterSpec(namespaces=(namespace,), configuration=told, version="5.0.1")
+    with a_worksite(tmp_path, spec) as site:
+        change = site.move("0x00000000_0x80000000", namespace=NAMESPACE)
+        plan = site.approved(a_step(change, step_id="b1.s01", in_flight=InFlight()))
+        assert_stopped(site, plan, "refused", "cannot be told, as its metrics name no topics")
+
+
 @pytest.mark.parametrize("late", [1, 2], ids=["in time", "a time late"])
 def test_a_move_waits_until_the_owner_tells_of_a_new_topic(
     tmp_path: Path, late: int, monkeypatch: pytest.MonkeyPatch

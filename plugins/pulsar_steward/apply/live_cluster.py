@@ -30,7 +30,7 @@ from pulsar_steward.facts.unknown import (
 )
 from pulsar_steward.ledger.past import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.pulsar_versions import may_have_scalable_topics
+from pulsar_steward.model.pulsar_versions import may_have_scalable_topics, release_of
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import NOTHING_KEPT, BundleChange, ChangeSetting, SetIsolation, present_owner
 from pulsar_steward.pulsar.own_settings import defaults_in
@@ -214,7 +214,9 @@ class LiveCluster(WholeLook, ClusterFacts):
         if not any(map(may_have_scalable_topics, versions)):
             return ()
         found = self.reader.scalable_topics(namespace)
-        return scalable_unknown(namespace) if found is None else found
+        if found is None and any(map(release_of, filter(may_have_scalable_topics, versions))):
+            return scalable_unknown(namespace)
+        return found or ()  # what has no such call, of whatever build, is older
 
     # -- what Steward did before
 

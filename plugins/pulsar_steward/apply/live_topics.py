@@ -123,6 +123,13 @@ def too_new(reader: LiveReader, owner: str, change: BundleChange, *, scalable: b
     reader.called()  # the kept statistics may be too old
     if not (new := _new(reader, owner, change, now, scalable=scalable)):
         return ""
+    unnamed = new[0] == f"{SEGMENT}{change.namespace}/..."
+    if unnamed and sum(name.startswith(f"{change.namespace}/0x") for name in reader.owned_by(owner)) > 1:
+        return (
+            f"whether {change.bundle} has {counted(len(new), 'loaded topic')} that {owner} does not show in its"
+            " statistics cannot be told, as its metrics name no topics (exposeTopicLevelMetricsInPrometheus): they"
+            f" count them for all its bundles of {change.namespace}"
+        )
     return (
         f"{owner} does not show {counted(len(new), 'loaded topic')} in its statistics yet, such as {new[0]}: try again"
         " in a minute"

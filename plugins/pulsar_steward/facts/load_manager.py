@@ -236,11 +236,12 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
 
     By bytes and by messages a bundle may have different shares of its source's traffic: it is taken to carry the larger
     one, and perhaps less. Of a full source it carries perhaps more, and fills its target as well. A target that would
-    be over 100 % shows perhaps no more than that.
+    be over 100 % shows perhaps no more than that. Of a source without a usage no share is
+    known: a bundle with traffic perhaps fills its target.
     """
     source = next((each for each in usages if each.broker == move.source), None)
-    if source is None:
-        return tuple(usages)
+    untold = 100.0 if source is None and (move.bytes or move.messages) else 0.0
+    source = source or BrokerUsage(broker=move.source, percent=0.0, bytes=0.0, messages=0.0)
     pairs = ((move.bytes, source.bytes), (move.messages, source.messages))
     shares = [min(1.0, carried / whole) for carried, whole in pairs if whole > 0] or [0.0]
     carried, doubt = source.percent * max(shares), source.percent * (max(shares) - min(shares))
@@ -255,7 +256,7 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
             above += carried if hidden else doubt
         else:
             below += doubt + max(0.0, percent - max(each.percent, 100.0))
-            above += max(0.0, source.percent - percent) if hidden else 0.0
+            above += untold + (max(0.0, source.percent - percent) if hidden else 0.0)
         return msgspec.structs.replace(
             each,
             percent=percent,

@@ -177,6 +177,13 @@ def test_a_move_carries_usage_along() -> None:
     assert after_move(before, gone) == before
 
 
+def test_a_move_from_a_broker_that_tells_no_usage_may_fill_its_target() -> None:
+    """Its traffic is known, and no share of any usage: the target's may be up to 100 points more."""
+    source, target = after_move(usages(60.0, 10.0), BundleMove(source="e", target="b", bytes=50 * MIB, messages=500.0))
+    assert source == usages(60.0)[0]
+    assert (target.percent, target.above, target.bytes, target.messages) == (10.0, 100.0, 150 * MIB, 1500.0)
+
+
 @row_by_row("flow, messages", (10, 500.0), (50, 100.0))
 def test_a_move_carries_the_larger_of_its_shares(flow: int, messages: float) -> None:
     """A bundle of few bytes and many messages costs more than its bytes say, and perhaps less than its messages do."""
