@@ -150,7 +150,7 @@ def test_faults_are_found_and_their_twins_are_clear(kafka: KafkaLab, tmp_path: P
     assert "2 h old or older; it is 300 messages behind on 6 partitions" in json.dumps(events)
     servers = kafka.servers
     assert f"kafka-leader-election.sh --bootstrap-server {servers} " in troubles["kafka-leaders-uneven"]["to_do"][0]
-    assert troubles["kafka-group-lag"]["proposal"] == "No plan: do it by hand."
+    assert troubles["kafka-group-lag"]["proposal"] == "No plan: people have to act."
 
     kafka.kill(3)
     out = found(looked_at(kafka, tmp_path))["kafka-replicas-out-of-sync", "broker 3"]

@@ -40,7 +40,7 @@ def test_a_kafka_cluster_has_its_place_among_the_others(tmp_path: Path) -> None:
     for strange in ("Pulsar 4", "Bundles", "Delayed", "Restarts", "Trends", "TCs"):
         assert strange not in read
     for trouble in client.get("/api/clusters/k/troubles").json():
-        assert "No plan: do it by hand." in words(client, f"/clusters/k/troubles/{trouble['trouble_id']}")
+        assert "No plan: people have to act." in words(client, f"/clusters/k/troubles/{trouble['trouble_id']}")
     for part in ("checks", "findings", "brokers", "bundles", "failovers", "backlogs", "trends", "plans"):
         assert client.get(f"/api/clusters/k/{part}").status_code == 200, part
     assert 'steward_findings{check="kafka-group-lag",cluster="k"' in client.get("/metrics").text

@@ -78,7 +78,7 @@ def test_cards_say_what_matters(client: Client) -> None:
         "Stale: seen 10 h ago",
         "Partial:",
         "Unread: broker-02:8080",
-        "Halted for 15 min by bob: bookies are being moved",
+        "Halted 15 min ago by bob: bookies are being moved",
         "2 of 4 steps, for 1 min",
         "Evicts messages, how many is not known, in acme/orders 1 step; asked 15 min ago",
         "unanswered it is rejected in 23 h 45 min",
@@ -402,7 +402,7 @@ def test_a_trouble_has_a_page(client: Client, plans: Plans) -> None:
     read = words(client, "/clusters/east/troubles/ack-holes.at-restart")
     assert "24 topics in 1 namespace, since 2026-03-01 00:30 UTC. Restart no broker" in read
     assert "14 more, not listed here." in read
-    assert "No plan: do it by hand." in read
+    assert "No plan: people have to act." in read
     assert read.index("topic-042 persistent") < read.index("topic-028 persistent") < read.index("topic-000 persistent")
     skewed = client.get("/clusters/east/troubles/tc-skew.at-restart").text
     assert f'href="/steward/plans/{plans["east"].plan_id}#b1"' in skewed

@@ -392,7 +392,7 @@ def _proposal(trouble: Trouble, batches: Sequence[Batch], notes: Sequence[str]) 
         return solving[0].batch_id, f"{words}{part}{such_as}: {headline(solving[0])}.{why}"
     remedied = any(_words_of(each.check_id, _EVERY).remedied_by for each in trouble.findings)
     if not remedied:
-        return None, "No plan: do it by hand."
+        return None, "No plan: people have to act."
     note = next(_reasons(of_cause, notes), None) or next(_reasons(trouble.findings, notes), None)
     return None, f"No plan: {_reason_of(note)}." if note else "No plan now."
 
