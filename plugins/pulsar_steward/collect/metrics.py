@@ -16,7 +16,11 @@ from pulsar_steward.model.broker_defaults import SERIES as OF_LOAD_MANAGER
 from pulsar_steward.model.measures import (
     AGE,
     AGE_LIMIT,
+    BOOKIE_READ_CACHE,
+    BOOKIE_READS_REFUSED,
     BOOKIE_STATUS,
+    BOOKIE_WRITE_CACHE,
+    BOOKIE_WRITES_REFUSED,
     DELAYED_BUCKET_OPERATIONS,
     DELAYED_BUCKETS,
     DELAYED_INDEX,
@@ -222,12 +226,7 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
-BOOKIE_SETTINGS = (
-    "dbStorage_readAheadCacheMaxSizeMb",
-    "dbStorage_writeCacheMaxSizeMb",
-    "maxPendingAddRequestsPerThread",
-    "maxPendingReadRequestsPerThread",
-)
+BOOKIE_SETTINGS = (BOOKIE_READ_CACHE, BOOKIE_WRITE_CACHE, BOOKIE_WRITES_REFUSED, BOOKIE_READS_REFUSED)
 """Settings of bookies that are stored like series: numbers, as the document may hold secrets."""
 
 MAX_DIGITS = 15

@@ -236,8 +236,7 @@ def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[Broke
 
     By bytes and by messages a bundle may have different shares of its source's traffic: it is taken to carry the larger
     one, and perhaps less. Of a full source it carries perhaps more, and fills its target as well. A target that would
-    be over 100 % shows perhaps no more than that. Of a source without a usage no share is
-    known: a bundle with traffic perhaps fills its target.
+    be over 100 % shows perhaps no more than that. A bundle with traffic of a source without a usage perhaps fills it.
     """
     source = next((each for each in usages if each.broker == move.source), None)
     untold = 100.0 if source is None and (move.bytes or move.messages) else 0.0

@@ -132,7 +132,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         told: Usages as brokers tell them, the least first.
         usages: The same; at worst the broker has more, and all others have less.
-        there: The broker, of these.
+        there: The broker that is looked at, as it is in `usages`.
         room: Points by which usages may move.
         part: Part of their traffic by which figures may move.
     """

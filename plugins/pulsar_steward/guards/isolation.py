@@ -137,7 +137,7 @@ class GroupUnclaimed(_OfWhole):
 
 
 class GroupBrokers(_OfWhole):
-    """Counts the running brokers of the group, and those that are left to each other namespace."""
+    """Counts the running brokers of the group, and the brokers that are left to each other namespace."""
 
     name = "group_brokers"
     objection = Objection.REFUSED

@@ -37,6 +37,12 @@ STARTED = "process_start_time_seconds"
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
 """State of a bookie, by its own metrics: 1 takes writes, 0 is read-only, -1 is not registered, so gets no writes."""
 
+BOOKIE_WRITE_CACHE, BOOKIE_READ_CACHE = "dbStorage_writeCacheMaxSizeMb", "dbStorage_readAheadCacheMaxSizeMb"
+"""Settings of a bookie: MiB of its caches in direct memory, for all of its directories."""
+
+BOOKIE_WRITES_REFUSED, BOOKIE_READS_REFUSED = "maxPendingAddRequestsPerThread", "maxPendingReadRequestsPerThread"
+"""Settings of a bookie: number of requests that wait for a thread from which on further ones are refused; 0: never."""
+
 ZOOKEEPER_VERSION = "zookeeper_version"
 """Version of a ZooKeeper server, in the label `version`: no series of its own, but told by its admin server."""
 

@@ -269,7 +269,7 @@ def _composed(sources: Sources, snapshot: Snapshot, plan: Plan | None) -> Cluste
     meta, partial = summary.meta, bool(summary.meta.unread)
     return ClusterTroubles(
         counts=counts_of(checks),
-        no_longer_judged=no_longer_judged(snapshot, sources.summary),
+        no_longer_judged=no_longer_judged(snapshot, summary.verdicts, sources.summary),
         plan_id=plan.plan_id if plan else None,
         reports=tuple(
             trouble_report(each, *proposed, meta.servers, cluster=meta.cluster, partial=partial) for each in joined

@@ -85,7 +85,7 @@ class SubscriptionsPolicy(Section):
         ge=0,
         le=1000,
     )
-    most_steps_per_plan: int = number(20, "deletions of one plan, of those abandoned for longest", le=1000)
+    most_steps_per_plan: int = number(20, "deletions of one plan, the longest abandoned first", le=1000)
     protected_topics: tuple[TopicPattern, ...] = Field(
         (),
         description="topics (full names without `-partition-N`, or such as `persistent://tenant/name/*`) whose"

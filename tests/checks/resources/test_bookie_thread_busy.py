@@ -11,7 +11,7 @@ from pulsar_steward.checks.resources import bookie_thread_busy as check
 from pulsar_steward.checks.resources.bookie_thread_busy import BOOKIE_QUEUE
 from pulsar_steward.checks.resources.slowness import WRITES
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.measures import STARTED
+from pulsar_steward.model.measures import BOOKIE_WRITE_CACHE, STARTED
 from tests.checks.conftest import judge_rows, minutes_ago, outcome, samples, severity_of, told
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def full_cache(
 ) -> list[dict[str, Any]]:
     """Counters of bookie k:1, of two ledger directories."""
     values = [(STARTED, started, ""), (check.THROTTLED, throttled, "a"), (check.THROTTLED, 5, "b")]
-    values += [] if size_mb is None else [(check.CACHE_SIZE, size_mb, "")]
+    values += [] if size_mb is None else [(BOOKIE_WRITE_CACHE, size_mb, "")]
     return [
         {
             "source": "k:1",

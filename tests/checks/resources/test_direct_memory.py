@@ -10,6 +10,7 @@ from pulsar_steward.checks.resources import direct_memory
 from pulsar_steward.checks.resources.direct_memory import CONNECTIONS, LIMIT
 from pulsar_steward.checks.resources.direct_memory import ENTRY_CACHE_SIZE as CHECK
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import BOOKIE_READ_CACHE, BOOKIE_WRITE_CACHE
 from tests.builders import a_policy
 from tests.checks.conftest import judge_rows, outcome, samples, told
 
@@ -51,7 +52,7 @@ def test_what_it_says(golden: Golden) -> None:
     """A bookie is judged by its metrics too, and the fullest process comes first."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
     metrics = memory("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
-    caches = {direct_memory.WRITE_CACHE: 256.0, direct_memory.READ_CACHE: 128.0}
+    caches = {BOOKIE_WRITE_CACHE: 256.0, BOOKIE_READ_CACHE: 128.0}
     with_caches = [*metrics, *samples(caches, "bookie:1", "bookie")]
     cases: dict[str, Rows] = {"a bookie and a broker": {"brokers": brokers, "metrics": metrics}, "no process": {}}
     cases["a bookie tells its settings"] = {"brokers": brokers, "metrics": with_caches}

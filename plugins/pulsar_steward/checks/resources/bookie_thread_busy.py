@@ -28,7 +28,7 @@ from pulsar_steward.checks.resources.slowness import (
     slow_of,
     slow_words,
 )
-from pulsar_steward.model.measures import STARTED
+from pulsar_steward.model.measures import BOOKIE_READS_REFUSED, BOOKIE_WRITE_CACHE, BOOKIE_WRITES_REFUSED, STARTED
 from pulsar_steward.model.section import number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import counted
@@ -61,11 +61,8 @@ from pooled
 """
 """Waiting tasks of each thread, and of the other threads of its pool; whole numbers, so that order does not matter."""
 
-REFUSING = {
-    "BookieWriteThreadPool": "maxPendingAddRequestsPerThread",
-    "BookieReadThreadPool": "maxPendingReadRequestsPerThread",
-}
-"""Settings of a bookie by pool: how many requests may wait for a thread before further ones are refused; 0: any."""
+REFUSING = {"BookieWriteThreadPool": BOOKIE_WRITES_REFUSED, "BookieReadThreadPool": BOOKIE_READS_REFUSED}
+"""Settings of a bookie, by the pool of its threads."""
 
 BUSY = f"""
 with queues as ({QUEUES}),
@@ -135,19 +132,15 @@ They are `DbLedgerStorageStats` of BookKeeper.
 """
 
 
-CACHE_SIZE = "dbStorage_writeCacheMaxSizeMb"
-"""Setting of bookies, for all their directories, each of which flushes one half while it fills the other."""
-
-
 def _caches_in(samples: str) -> str:
     """SQL for the writes that found the write cache of a bookie full, since its start."""
     return f"""
     select source, max(value) filter (series = '{STARTED}') as started,
         sum(value) filter (series = '{THROTTLED}')::bigint as throttled,
         sum(value) filter (series = '{REJECTED}')::bigint as rejected,
-        max(value) filter (series = '{CACHE_SIZE}')::bigint as cache_mb
+        max(value) filter (series = '{BOOKIE_WRITE_CACHE}')::bigint as cache_mb
     from {samples} where source_kind = 'bookie' and isfinite(value)
-        and series in ('{STARTED}', '{THROTTLED}', '{REJECTED}', '{CACHE_SIZE}')
+        and series in ('{STARTED}', '{THROTTLED}', '{REJECTED}', '{BOOKIE_WRITE_CACHE}')
     group by source having throttled is not null or rejected is not null
     """
 
@@ -272,7 +265,7 @@ def _told(row: Row) -> tuple[str, dict[str, int]]:
             words += f"; in the snapshot before {row['before_ms']:,.0f} ms"
     elif row["kind"] == "cache":
         figures = {"writes_rejected": int(row["rejected"]), "writes_throttled": int(row["throttled"])}
-        size = f" ({row['cache_mb']:,} MiB, {CACHE_SIZE})" if row["cache_mb"] else ""
+        size = f" ({row['cache_mb']:,} MiB, {BOOKIE_WRITE_CACHE})" if row["cache_mb"] else ""
         words = (
             f"The write cache of bookie {source}{size} was full for {counted(figures['writes_throttled'], 'write')}"
             f" since {since_words(row)}, which waited until it was flushed; {figures['writes_rejected']:,} were refused"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Check, Judgement, Query, RowCheck, critical_or_warning, if_any, if_none
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.measures import BOOKIE_READ_CACHE, BOOKIE_WRITE_CACHE
 from pulsar_steward.model.section import Section, number, percent
 from pulsar_steward.model.trouble import Harm
 from pulsar_steward.model.units import MIB, bytes_in_words, counted, named, throughput_in_words
@@ -29,10 +30,8 @@ class DirectMemoryPressurePolicy(Section):
 USED = "jvm_memory_direct_bytes_used"
 LIMIT = "jvm_memory_direct_bytes_max"
 
-WRITE_CACHE, READ_CACHE = "dbStorage_writeCacheMaxSizeMb", "dbStorage_readAheadCacheMaxSizeMb"
-"""Settings of bookies: sizes of caches in direct memory, in MiB."""
-
-_FIGURES = {"used_bytes": USED, "limit_bytes": LIMIT, "write_cache": WRITE_CACHE, "read_cache": READ_CACHE}
+_CACHES = {"write_cache": BOOKIE_WRITE_CACHE, "read_cache": BOOKIE_READ_CACHE}
+_FIGURES = {"used_bytes": USED, "limit_bytes": LIMIT, **_CACHES}
 
 MEASURED = f"""
 select * from (
@@ -59,8 +58,7 @@ FOUND = "select *, percent >= $critical_percent as critical from memory where pe
 def _evidence(row: Row) -> str:
     known = row["used_bytes"] is not None
     of_limit = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
-    caches = {WRITE_CACHE: row["write_cache"], READ_CACHE: row["read_cache"]}
-    set_there = [f"{setting}={size:.0f}" for setting, size in caches.items() if size is not None]
+    set_there = [f"{setting}={row[name]:.0f}" for name, setting in _CACHES.items() if row[name] is not None]
     within = f", with {' and '.join(set_there)}" if set_there else ""
     return f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{of_limit}{within}."
 

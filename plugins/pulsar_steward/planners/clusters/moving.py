@@ -191,11 +191,8 @@ class _Moving:
             return ready(f"{look.cluster} knows the cluster {name}")
         if look.snapshot_at:
             return unknown(f"whether {look.cluster} knows the cluster {name}: {LIVE}")
-        admin, service = other.addresses.get(name, (None, None))
-        words = ("--url", admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL")
-        return not_yet(
-            f"{look.cluster} does not know the cluster {name}", [call(look, "clusters", "create", name, *words)]
-        )
+        made = call(look, "clusters", "create", name, *_urls(other, "--url"))
+        return not_yet(f"{look.cluster} does not know the cluster {name}", [made])
 
     def _tenant_at(self, look: NamespaceLook) -> Point:
         wanted = {self._source.pulsar_name, self._target.pulsar_name}
@@ -422,14 +419,12 @@ class _Moving:
                 f"it was not begun, and is not needed where clients get the new address.{_has_to_be_ready(first)} A"
                 f" consumer whose subscription {target.cluster} lacks would miss what was published there before it"
             )
-        return self._migration_calls(release, service)
+        return self._migration_calls(release)
 
-    def _migration_calls(self, release: tuple[int, int, int], service: str | None) -> Point:
-        source, target = self._source, self._target
-        admin, _ = target.addresses.get(target.pulsar_name, (None, None))
-        url = ("--service-url", admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL")
+    def _migration_calls(self, release: tuple[int, int, int]) -> Point:
+        source, urls = self._source, _urls(self._target, "--service-url")
         calls = [
-            call(source, "clusters", "update-cluster-migration", source.pulsar_name, *url),
+            call(source, "clusters", "update-cluster-migration", source.pulsar_name, *urls),
             call(source, "namespaces", "update-migration-state", self._namespace, "--migrated"),
         ]
         own: Introduced = MIGRATION_SPARES_ITS_OWN
@@ -488,6 +483,12 @@ class _Moving:
         for look in looks:
             if look.unread:
                 yield unknown(f"{look.cluster}: {counted(len(look.unread), 'part')} not read: {look.unread[0]}")
+
+
+def _urls(look: NamespaceLook, admin_option: str) -> tuple[str, ...]:
+    """Options with a cluster's own addresses; gaps where they are not told."""
+    admin, service = look.addresses.get(look.pulsar_name, (None, None))
+    return admin_option, admin or "ADMIN_URL", "--broker-url", service or "SERVICE_URL"
 
 
 def _has_to_be_ready(first: Sequence[Stage]) -> str:

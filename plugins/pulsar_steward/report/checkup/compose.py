@@ -50,7 +50,7 @@ from pulsar_steward.report.overview import STALE_AT_LEAST, span_in_words, summar
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.logs.reading import LogsRead
@@ -68,11 +68,12 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | 
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    checks = check_reports(snapshot.findings(as_judged=True), snapshot.verdicts(), checks_of(meta.system), meta.servers)
+    verdicts = snapshot.verdicts()
+    checks = check_reports(snapshot.findings(as_judged=True), verdicts, checks_of(meta.system), meta.servers)
     of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
     every = (*checks, *of_logs)
     counts, about = counts_of(every), _about(snapshot)
-    no_longer = no_longer_judged(snapshot)
+    no_longer = no_longer_judged(snapshot, verdicts)
     told = [
         trouble_report(each, plan.batches, plan.notes, about.servers, cluster=about.cluster, partial=not about.complete)
         for each in troubles_found(every)
@@ -107,10 +108,16 @@ def judged_at(checkup: Checkup, now: datetime) -> Checkup:
 
 
 def no_longer_judged(
-    snapshot: Snapshot, summarised: Callable[[Snapshot], SnapshotSummary] = summary_of
+    snapshot: Snapshot, verdicts: Iterable[Verdict], summarised: Callable[[Snapshot], SnapshotSummary] = summary_of
 ) -> tuple[NoLongerJudged, ...]:
-    """Checks that cannot judge a snapshot, and found a warning or worse in the last one before that they judged."""
-    open_now = {each.check_id: each.reason for each in summarised(snapshot).verdicts if each.outlook is Outlook.UNKNOWN}
+    """Checks that cannot judge a snapshot, and found a warning or worse in the last one before that they judged.
+
+    Args:
+        snapshot: The snapshot.
+        verdicts: Its verdicts.
+        summarised: Gives the summary of an earlier snapshot.
+    """
+    open_now = {each.check_id: each.reason for each in verdicts if each.outlook is Outlook.UNKNOWN}
     found = []
     for earlier in snapshot.diagnosed_before(LOOK_BACK) if open_now else ():
         try:
